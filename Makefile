@@ -3,6 +3,7 @@
 #   make test    lint and all tests                       make lint    style, types and layers only
 #   make docs    build the site to build/site            make docs-serve   show it while you write
 #   make fuzz MINUTES=10   mutated input for everything that reads bytes
+#   make fuzz-guided MINUTES=60   the same, guided by coverage
 #   make test-arm   the CPU engine's tests on ARM, under QEMU
 # Use another Python: make PYTHON=python3.13 ...
 
@@ -14,7 +15,7 @@ OLDEST := .venv-oldest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs docs-serve soak test-long test-arm fuzz lint bench test-oldest clean
+.PHONY: help demo test docs docs-serve soak test-long test-arm fuzz fuzz-guided fuzz-atheris lint bench test-oldest clean
 .DELETE_ON_ERROR:
 
 help:
@@ -54,6 +55,15 @@ test-arm: $(VENV)/.ready-dev
 MINUTES ?= 10
 fuzz: $(VENV)/.ready-dev
 	$(VENV)/bin/python -m tests.fuzz --minutes $(MINUTES) --jobs $(WORKERS)
+
+# Guided by coverage, so many minutes for all targets together; the result is out/fuzz.json.
+fuzz-guided: $(VENV)/.ready-dev
+	$(VENV)/bin/python -m tests.fuzz.guided --seconds $$(( $(MINUTES) * 60 )) --jobs $(WORKERS) --out out
+
+# The same with Atheris; so many minutes for each target.
+fuzz-atheris: $(VENV)/.ready-dev
+	$(VENV)/bin/python -m pip install -q atheris
+	$(VENV)/bin/python -m tests.fuzz.with_atheris all -max_total_time=$$(( $(MINUTES) * 60 ))
 
 # An hour of everything; memory, threads and descriptors must stay flat.
 soak: $(VENV)/.ready-dev

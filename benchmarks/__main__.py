@@ -8,7 +8,7 @@ import sys
 
 TOPICS = (
     "startup", "calls", "elementwise", "filters", "operations", "drawing", "compositing", "media",
-    "video", "gif", "hdr", "audio", "eventloop", "models", "gpu",
+    "video", "gif", "hdr", "audio", "eventloop", "models", "shaders", "gpu",
 )  # fmt: skip
 
 

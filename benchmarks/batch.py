@@ -233,7 +233,7 @@ def estimates(scale: float, size: tuple[int, int], rounds: int) -> dict[str, Any
 def pictures(count: int) -> dict[str, Any]:
     """Filter many tiny pictures; return the memory of the driver on the way."""
     from dala.batch import jobs
-    from dala.batch.display import Display
+    from dala.batch.driver import Display
 
     marks: list[tuple[int, float]] = []
 

@@ -23,11 +23,10 @@ import numpy as np
 import dala
 from dala import batch
 from dala.batch.environment import environment
-from dala.batch.events import Failed, Finished
 from dala.batch.planning.plans import BatchPlan
 from dala.batch.planning.scaling import MachineKind, ScalePoint, scale
 from dala.batch.runners import Resources, Runner, make_runner
-from dala.batch.tasks import BatchTask, run_task
+from dala.batch.tasks import BatchTask, Failed, Finished, run_task
 from dala.media import Scene, video
 from dala.media.video.joining.packets import CopiedPart, PacketFile, copy_packets
 

@@ -61,9 +61,9 @@ provide "Mesa's software Vulkan and OpenGL" \
     "Without an adapter the tests of the webgpu engine are skipped (\`dala doctor\` shows what is missing)." \
     libvulkan1 mesa-vulkan-drivers libegl1 libgl1-mesa-dri libgles2
 
-provide "a headless display and browser (Xvfb, Chromium)" \
+provide "a headless display and browser (Xvfb, xdotool, Chromium)" \
     "Without them the tests of windows and pages are skipped." \
-    xvfb chromium
+    xvfb xdotool chromium
 
 provide "receivers of live streams (ffmpeg, nginx with RTMP)" \
     "Without them the tests of live streams to these are skipped." \

@@ -11,8 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from dala.ml.weights.find import SHIPPED
-from dala.ml.weights.pull import pull
+from dala.ml.weights.pull import SHIPPED, pull
 
 for name in ("blazeface", "selfie"):
     path = pull(name, folder=SHIPPED)

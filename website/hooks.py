@@ -16,7 +16,7 @@ for folder in (ROOT, ROOT / "src"):
 
 from mkdocs.structure.files import File, Files  # noqa: E402
 
-from website import links, llms, pages, selftest, versions  # noqa: E402
+from website import home, links, llms, pages, selftest, shaders, versions  # noqa: E402
 from website.catalogue.pictures import Pictures  # noqa: E402
 
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ASSETS = ROOT / "website" / "assets"
+
+#: Files of the package that the site shows as well, by their path on it.
+_BORROWED = {
+    "assets/dala.js": "web/static/dala.js",
+    "assets/inter.woff2": "studio/static/inter-latin-wght-normal.woff2",
+    "assets/jetbrains-mono.woff2": "studio/static/jetbrains-mono-latin-wght-normal.woff2",
+    "assets/fonts.txt": "studio/static/licenses.txt",
+}
 
 #: Parts of a page whose spaces matter.
 _KEPT = re.compile(r"(<(?:pre|script|textarea|style)\b.*?</(?:pre|script|textarea|style)>)", re.S)
@@ -50,6 +58,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     pictures = Pictures()
     _generated.update(pages.generate(pictures))
     selftest.add(pictures)
+    home.add(pictures)
+    shaders.add(pictures)
     _pictures.clear()
     _pictures.update(pictures.files)
     nav = pages.complete(config.nav, pathlib.Path(config.docs_dir))
@@ -63,8 +73,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, path, content=page.text))
     for path, file in _pictures.items():
         files.append(File.generated(config, path, abs_src_path=str(file)))
-    runtime = ROOT / "src" / "dala" / "web" / "static" / "dala.js"
-    files.append(File.generated(config, "assets/dala.js", abs_src_path=str(runtime)))
+    static = ROOT / "src" / "dala"
+    for name, source in _BORROWED.items():
+        files.append(File.generated(config, name, abs_src_path=str(static / source)))
     for path in sorted(ASSETS.rglob("*")):
         if path.is_file():
             name = f"assets/{path.relative_to(ASSETS).as_posix()}"
@@ -76,6 +87,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Keep the Markdown for readers of plain text; lead links out of ``docs`` to the repository."""
     path = page.file.src_uri
     markdown = links.rewrite(markdown, path, config.repo_url, pages.MIRRORED)
+    if path == home.PAGE:
+        _markdown[path] = markdown
+        return home.prepared(markdown, page.meta)
+    if path == shaders.PAGE:
+        _markdown[path] = markdown
+        return shaders.prepared(markdown)
     if path in _generated:
         page.edit_url = None
         edited = _generated[path].source
@@ -83,6 +100,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             page.edit_url = f"{config.repo_url}/edit/HEAD/{edited}"
     _markdown[path] = markdown
     return markdown
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Give each picture of the gallery an anchor, to which the home page leads."""
+    return home.anchored(html) if page.file.src_uri == "gallery.md" else html
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

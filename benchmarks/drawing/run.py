@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.drawing import fresh
+from benchmarks.drawing import fresh, vector
 from benchmarks.drawing.peers import Absent, Call, Peer, Pygame, Skia, play, present
 from benchmarks.drawing.scene import BACKGROUND, HEIGHT, KINDS, OUTLINES, WIDTH, Primitive, scene
 from benchmarks.harness import Machine, affordable, judge, race, report, write
@@ -347,6 +347,7 @@ def _rows(stage: Stage, rounds: int) -> Iterator[tuple[str, Callable[[], Judged]
     yield "clear, one and waited for", partial(_clears, stage, rounds, 1)
     yield "image 300x200 to 600x400, 8 in a row", partial(_images, stage, rounds, 8)
     yield "image 300x200 to 600x400, one and waited for", partial(_images, stage, rounds, 1)
+    yield from vector.rows(rounds)
     yield "present, a tenth of the frame changed", partial(_presents, stage, rounds)
     yield "memory of a surface", fresh.memory
     yield "first command of a fresh process", fresh.first
@@ -361,7 +362,15 @@ def main(rounds: int = 30, only: tuple[str, ...] = ()) -> None:
             report(title, results[title])
     stage.surface.close()
     if not only:
-        packages = ("pygame-ce", "skia-python", "pillow", "opencv-python-headless", "blend2d-py")
+        packages = (
+            "pygame-ce",
+            "skia-python",
+            "pillow",
+            "opencv-python-headless",
+            "blend2d-py",
+            "cairocffi",
+            "thorvg-python",
+        )
         write("drawing", results, packages)
 
 

@@ -359,6 +359,14 @@ def rows(s: Scene) -> list[Row]:
             dtype="f32",
         ),
         Row(
+            "resize to half",
+            _one("resize"),
+            {"opencv": Peer(lambda o: s.opencv.resize(o, "area"), 4, True)},
+            {"opencv": 1.0},
+            shape=(HEIGHT // 2, WIDTH // 2, 4),
+            note="sums of 16 pixels; OpenCV's INTER_AREA, of 4: 4 on average",
+        ),
+        Row(
             "resize to 4K, bicubic",
             _one("resize", method="bicubic"),
             {

@@ -12,27 +12,29 @@ WIDTH, HEIGHT, RATE = 1920, 1080, 30
 Picture = np.ndarray[Any, Any]
 
 
-def make(path: pathlib.Path, seconds: int) -> int:
+def make(path: pathlib.Path, seconds: float, size: tuple[int, int] = (WIDTH, HEIGHT)) -> int:
     """Write the clip and return its number of frames; deterministic."""
     import av
 
+    width, height = size
     random = np.random.default_rng(7)
-    back, front = _texture(random, HEIGHT + 400, WIDTH + 700), _texture(random, 360, 640)
+    back, front = _texture(random, height + 400, width + 700), _texture(random, 360, 640)
     front = front[..., ::-1].copy()
-    grain = random.normal(0.0, 2.0, (HEIGHT + 64, WIDTH + 64, 1)).round().astype(np.int16)
-    count = RATE * seconds
+    grain = random.normal(0.0, 2.0, (height + 64, width + 64, 1)).round().astype(np.int16)
+    count = round(RATE * seconds)
     with av.open(str(path), "w") as out:
         stream: Any = out.add_stream("libx264", rate=RATE, options={"crf": "21", "preset": "fast"})
-        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
+        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         stream.codec_context.color_range, stream.codec_context.colorspace = 1, 1
         for i in range(count):
             t = i / RATE
             x, y = int(350 + 340 * np.sin(0.9 * t)), int(200 + 190 * np.cos(1.3 * t))
-            picture = back[y : y + HEIGHT, x : x + WIDTH].copy()
-            left, top = (120 + 6 * i) % (WIDTH - 640), int(360 + 300 * np.sin(2.1 * t))
+            picture = back[y : y + height, x : x + width].copy()
+            left = (120 + 6 * i) % (width - 640)
+            top = int((height - 360) * (0.5 + np.sin(2.1 * t) / 2.4))
             picture[top : top + 360, left : left + 640] = front
             down, right = random.integers(0, 64, 2)
-            noisy = picture + grain[down : down + HEIGHT, right : right + WIDTH]
+            noisy = picture + grain[down : down + height, right : right + width]
             frame = av.VideoFrame.from_ndarray(noisy.clip(0, 255).astype(np.uint8), "rgb24")
             out.mux(stream.encode(frame.reformat(format="yuv420p", dst_colorspace=1)))
         out.mux(stream.encode(None))

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import astuple, dataclass
 from typing import Final, Self, TypeVar
 
+from dala import forks
 from dala.arguments import Integer, Quantity
 from dala.errors import Cancelled, CommandTimeout, LimitExceeded
 from dala.resources import Account
@@ -202,7 +203,7 @@ def check_deadline(call: str) -> None:
 
 
 def checked(items: Iterable[Item], call: str) -> Iterator[Item]:
-    """Yield items, with :func:`check_deadline` before each: for loops over what a file has.
+    """Yield items, with :func:`check_deadline` before each: for loops over the contents of files.
 
     >>> list(checked([1, 2], "blur"))
     [1, 2]
@@ -229,6 +230,41 @@ def pause(changed: threading.Condition, seconds: float, call: str) -> None:
         seconds = min(seconds, until - clock.monotonic())
     changed.wait(max(min(seconds, 0.5), 0))
     check_deadline(call)
+
+
+@contextmanager
+def ending(stop: Callable[[], object]) -> Iterator[None]:
+    """Call a function, on another thread, if the time of the blocks around this call ends.
+
+    For one call of a library that can be ended. A command that is cancelled calls it, too.
+
+    >>> with ending(lambda: print("not called")):
+    ...     pass
+    """
+    scope = _scope.get()
+    if scope is None:
+        yield
+        return
+    over = forks.event()
+
+    def watch(why: str = "") -> None:
+        stop()
+
+    def wait(seconds: float) -> None:
+        if not over.wait(seconds):
+            stop()
+
+    if scope.token is not None:
+        scope.token.watch(watch)
+    if scope.deadline is not None:
+        left = max(scope.deadline - clock.monotonic(), 0.0)
+        forks.thread(wait, name="dala deadline", args=(left,)).start()
+    try:
+        yield
+    finally:
+        over.set()
+        if scope.token is not None:
+            scope.token.unwatch(watch)
 
 
 def timed_out(call: str, seconds: float | None) -> CommandTimeout:

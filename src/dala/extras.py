@@ -22,9 +22,9 @@ CORE: Final = ("numpy", "llvmlite", "wgpu", "rendercanvas")
 EXTRAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "media": (
         "pictures, videos and text (dala.media)",
-        ("av", "pillow", "freetype-py", "font-source-sans-pro"),
+        ("av", "pillow", "freetype-py", "font-source-sans-pro", "resvg-py", "uharfbuzz"),
     ),
-    "text": ("complex scripts, ligatures and kerning in text", ("uharfbuzz", "pymupdf-fonts")),
+    "text": ("a font with Arabic, Hebrew, Thai, Devanagari and Georgian", ("pymupdf-fonts",)),
     "color": ("LUT files that OpenColorIO reads", ("opencolorio",)),
     "ml": ("models (dala.ml)", ("onnxruntime", "onnxruntime-ep-webgpu")),
     "view": ("windows", ("glfw",)),
@@ -37,6 +37,7 @@ EXTRAS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ("starlette", "uvicorn", "websockets", "anywidget", "cryptography", "segno"),
     ),
     "batch": ("folders of pictures and videos (dala.batch)", ("fsspec", "pyarrow")),
+    "cuda": ("NVIDIA GPUs without Vulkan", ("cuda-bindings",)),
     "cluster": ("dala.batch over many machines", ("ray",)),
 }
 

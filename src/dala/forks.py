@@ -1,4 +1,4 @@
-"""Locks, threads and pools, and what becomes of them in a forked child.
+"""Locks, threads and pools that are reset or gone in a forked child.
 
 ``fork()`` copies one thread. A lock that another thread held stays held in the child for ever, and
 work that another thread did is never finished. So everything that threads share is made here, and

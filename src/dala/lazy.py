@@ -31,9 +31,7 @@ def attach_stub(
     lines = [line.split() for line in stub.decode().splitlines() if line.startswith("from ")]
     homes = {words[3]: words[1] for words in lines if words[1] != package}
     rooms = tuple(words[3] for words in lines if words[1] == package)
-    star = homes.pop("*", None)
-    stars = () if star is None else (star,)
-    made = attach(package, homes, rooms, stars=stars, renamed=renamed, aside=aside)
+    made = attach(package, homes, rooms, renamed=renamed, aside=aside)
     return *made, [*rooms, *(name for name, home in homes.items() if home != aside)]
 
 
@@ -42,7 +40,6 @@ def attach(
     homes: Mapping[str, str],
     rooms: tuple[str, ...] = (),
     *,
-    stars: tuple[str, ...] = (),
     renamed: Mapping[str, str] | None = None,
     aside: str = "",
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -52,7 +49,6 @@ def attach(
         package: the package's ``__name__``.
         homes: for each public name, the module that defines it.
         rooms: subpackages and submodules that are public names themselves.
-        stars: modules whose ``__all__`` are names of the package too.
         renamed: for each old name, the new one, or ``"Class.name"`` for a function that is a
             method or an attribute now. Old names keep working for one version, with a
             DeprecationWarning, and are not listed by ``dir``.
@@ -60,11 +56,6 @@ def attach(
             from their first use on, since some are those of builtins.
     """
     old = {} if renamed is None else renamed
-
-    def starred() -> dict[str, str]:
-        from importlib import import_module
-
-        return {name: star for star in stars for name in import_module(star).__all__}
 
     def getattr_(name: str) -> object:
         from importlib import import_module
@@ -85,8 +76,6 @@ def attach(
             method: object = getattr(getattr(sys.modules[package], owner), new, None)
             return method if callable(method) else attrgetter(new)
         home = homes.get(name)
-        if home is None and not name.startswith("_"):
-            home = starred().get(name)
         if home is None:
             raise AttributeError(  # with name and obj, Python adds its "Did you mean ...?"
                 f"module {package!r} has no attribute {name!r}",
@@ -100,6 +89,6 @@ def attach(
 
     def dir_() -> list[str]:
         dunders = (name for name in vars(sys.modules[package]) if name.startswith("__"))
-        return sorted({*dunders, *homes, *starred(), *rooms})
+        return sorted({*dunders, *homes, *rooms})
 
     return getattr_, dir_

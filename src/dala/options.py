@@ -99,7 +99,7 @@ class OptionSpec:
 
     @property
     def flag(self) -> str:
-        """The flag on the command line; a flag of what is on by default turns it off."""
+        """The flag on the command line; where an option is on by default, the flag turns it off."""
         return f"--{'no-' if self.default is True else ''}{self.name.replace('_', '-')}"
 
     def facts(self) -> OptionFacts:
@@ -155,7 +155,7 @@ class Options:
 
     @classmethod
     def checked(cls, call: str, given: Mapping[str, object]) -> Self:
-        """Return options from what a caller gave by name.
+        """Return options from keyword arguments.
 
         Raises:
             ParameterError: a value is not accepted.
@@ -227,7 +227,7 @@ class DeviceOptions(Options):
     """
 
     device: str | None = option(
-        Fitting(), None, "auto, gpu, cpu, webgpu, webgpu:N or reference", command=True
+        Fitting(), None, "auto, gpu, cpu, webgpu, webgpu:N, cuda, cuda:N or reference", command=True
     )
 
 
@@ -348,7 +348,7 @@ def keywords(module: ModuleType) -> str:
 
 
 def _imports(module: str) -> list[tuple[str, str]]:
-    """Return what a module imports by name, for checkers too."""
+    """Return the imports of a module by name, for checkers too."""
     tree = ast.parse(inspect.getsource(import_module(module)))
     return [
         (node.module, f"{item.name} as {item.asname}" if item.asname else item.name)

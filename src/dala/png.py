@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from dala.budget import checked
 from dala.errors import DtypeError, ShapeError
+from dala.extensions import write_whole
 from dala.typing import PathLike
 
 #: PNG color type by number of channels: gray, gray with alpha, RGB, RGBA.
@@ -87,7 +87,7 @@ def _compressed(data: npt.NDArray[np.uint8]) -> Iterator[bytes]:
 
 def write_png(path: PathLike, image: npt.ArrayLike) -> None:
     """Write an image to a PNG file; see :func:`encode_png`."""
-    Path(path).write_bytes(encode_png(image))
+    write_whole(path, encode_png(image))
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

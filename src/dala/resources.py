@@ -24,6 +24,7 @@ from typing import Any, Final, NoReturn, Self, TypedDict
 
 from dala import forks
 from dala.errors import UnpicklableError
+from dala.errors.attributes import KnownAttributes
 
 #: Kinds that a snapshot always lists.
 KINDS: Final = ("buffer",)
@@ -217,7 +218,7 @@ def refuse_pickle(made: object, advice: str) -> NoReturn:
     )
 
 
-class Closing:
+class Closing(KnownAttributes):
     """A base class whose ``with`` block calls ``close()`` at its end."""
 
     __slots__ = ()

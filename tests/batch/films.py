@@ -9,7 +9,7 @@ import numpy as np
 
 from dala import batch
 from dala.batch import driver
-from dala.batch.display import Display
+from dala.batch.driver import Display
 from dala.batch.manifest import Manifest
 from dala.media import video
 from tests.support.inline import InlineRunner

@@ -19,9 +19,9 @@ import pytest
 
 from dala import batch
 from dala.batch import storage
-from dala.batch.events import Event
 from dala.batch.jobs import BatchJob
 from dala.batch.runners.ray import RayRunner
+from dala.batch.tasks import Event
 from dala.errors import StorageError
 from dala.media import video
 from tests.support.cluster import ray_nodes

@@ -218,6 +218,44 @@ def test_a_killed_driver_holds_nothing(tmp_path):
         assert json.loads(sign.read_text())["record"]["process"] == os.getpid()
 
 
+def held_by_another(out):
+    """A process that runs a job in a folder; it ends with its input."""
+    program = """
+        import sys
+        from dala.batch.manifest import Manifest
+        with Manifest(sys.argv[1]).hold():
+            print("held", flush=True)
+            sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program), f"{out}/.dala-batch/job"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "free"),
+    [("out", "out/sub", False), ("out/sub/deep", "out", False), ("out/a", "out/b", True),
+     ("out", "link/sub", False), ("out", "outer", True)],
+)  # fmt: skip
+def test_jobs_in_folders_inside_each_other(tmp_path, one, other, free):
+    """Both reported success, and each replaced files of the other."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "link").symlink_to("out")
+    work = f"{tmp_path / other}/.dala-batch/job"
+    with held_by_another(tmp_path / one) as process:
+        if free:
+            with Manifest(work).hold():
+                pass
+        else:
+            told = "another driver runs a job in .*, or in a folder in it or around it"
+            with pytest.raises(BatchError, match=told), Manifest(work).hold():
+                pytest.fail("two jobs")
+        process.communicate()
+    with Manifest(work).hold():
+        pass
+
+
 def test_a_driver_that_was_taken_over_stops(tmp_path, monkeypatch):
     monkeypatch.setattr(holding, "_BEAT", 600)
     job = images(pictures(tmp_path / "in"), "memory://taken")

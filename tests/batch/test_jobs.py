@@ -16,12 +16,11 @@ import pytest
 
 from dala import batch
 from dala.batch import storage
-from dala.batch.events import Started
 from dala.batch.manifest import Manifest
 from dala.batch.runners import Resources
 from dala.batch.runners.local import LocalRunner
 from dala.batch.storage import records
-from dala.batch.tasks import BatchTask, run_task
+from dala.batch.tasks import BatchTask, Started, run_task
 from dala.errors import BatchError
 from tests.batch.films import assert_same_frames, digests, job_of, run_inline
 from tests.support.clips import clip, shown, sound_packets

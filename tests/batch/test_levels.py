@@ -13,7 +13,7 @@ import pytest
 
 from dala import batch, samples
 from dala.batch import driver
-from dala.batch.display import Display
+from dala.batch.driver import Display
 from dala.batch.environment import check_environment
 from dala.batch.manifest import Manifest
 from dala.batch.runners import Resources

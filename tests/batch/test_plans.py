@@ -11,12 +11,10 @@ import pytest
 
 import dala
 from dala import batch, samples
-from dala.batch.events import Failed, Finished, Progressed
-from dala.batch.planning import calibration
-from dala.batch.planning.calibration import MeasuredSpeed, Sampled, calibrate
-from dala.batch.planning.plans import BatchPlan
+from dala.batch.planning import plans as calibration
+from dala.batch.planning.plans import BatchPlan, MeasuredSpeed, Sampled, calibrate
 from dala.batch.runners import Resources
-from dala.batch.tasks import BatchTask, Result
+from dala.batch.tasks import BatchTask, Failed, Finished, Progressed, Result
 from dala.errors import BatchError, ParameterError
 from dala.media import Frame, video
 

@@ -18,7 +18,7 @@ import pytest
 
 from dala import batch
 from dala.batch import driver, storage
-from dala.batch.display import Display
+from dala.batch.driver import Display
 from dala.batch.manifest import Manifest
 from dala.batch.report import Failure
 from dala.batch.runners import Resources, make_runner
@@ -203,7 +203,7 @@ class _Many:
 
 class _Nothing(InlineRunner):
     def wait(self, seconds):
-        from dala.batch.events import Finished
+        from dala.batch.tasks import Finished
 
         tasks, self._waiting = list(self._waiting), type(self._waiting)()
         return [Finished(task.id, Result(task.id, 1, 0.0, 0.0)) for task in tasks]
@@ -225,8 +225,8 @@ def test_memory_of_the_driver_does_not_grow(tmp_path):
 
 
 def test_the_line_of_progress(monkeypatch):
-    from dala.batch import display as module
-    from dala.batch.events import Failed
+    from dala.batch import driver as module
+    from dala.batch.tasks import Failed
 
     now = 1000.0
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))

@@ -18,13 +18,12 @@ import pytest
 
 import dala
 from dala import batch
-from dala.batch.events import Event, Failed, Finished
 from dala.batch.jobs import BatchJob
 from dala.batch.manifest import Manifest
 from dala.batch.runners import Resources, make_runner
 from dala.batch.runners import ray as ray_runner
 from dala.batch.runners.ray import RayRunner
-from dala.batch.tasks import BatchTask
+from dala.batch.tasks import BatchTask, Event, Failed, Finished
 from dala.cli import main
 from dala.errors import BatchError
 from dala.media import video

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from dala.batch import storage
 from dala.batch.storage import FileStore, Roots
-from dala.batch.storage import faults as faults_module
-from dala.batch.storage.faults import Retries
-from dala.batch.storage.patterns import has_magic
+from dala.batch.storage import remote as faults_module
 from dala.batch.storage.reading import RangeReader
+from dala.batch.storage.remote import Retries
+from dala.batch.storage.store import has_magic
 from dala.errors import FreedError, ParameterError, StorageError, StorageNotFound
 from dala.media import video
 from tests.support.servers import Web, s3_server, web_server

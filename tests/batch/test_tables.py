@@ -23,9 +23,8 @@ from dala.batch.options import Interval
 from dala.batch.planning.plans import BatchPlan
 from dala.batch.planning.scaling import MachineKind
 from dala.batch.tables import jobs as table_jobs
-from dala.batch.tables.parquet import write_folder
-from dala.batch.tables.rows import rows_of, schema
-from dala.batch.tables.sampling import Share, frames_of
+from dala.batch.tables.parquet import rows_of, schema, write_folder
+from dala.batch.tables.work import Share, frames_of
 from dala.batch.tasks import run_task
 from dala.cli import main
 from dala.errors import (

@@ -53,7 +53,7 @@ def test_chain_files(tmp_path, capsys):
     ("words", "message"),
     [
         (["--blur", "3"], "name the folder to write, such as -o page/."),
-        (["-o", "x"], "give filters, such as --blur 3, or one file, such as chain.json"),
+        (["-o", "x"], "give filters, such as --blur 3, or one file, such as kernel.py"),
         (["a.json", "--blur", "3", "-o", "x"], "give filters, such as --blur 3, or one file"),
         (["--blur", "3", "-o", "x", "--slider", "rad=1:2"], "no parameter 'rad'. Did you mean"),
         (["--blur", "3", "-o", "x", "--slider", "radius=a"], "must be NAME or NAME=LOW:HIGH"),

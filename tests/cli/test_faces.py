@@ -7,7 +7,9 @@ import pytest
 from PIL import Image
 
 from dala.cli import main
+from dala.cli.common.persons import Persons
 from dala.media import video
+from dala.ml.hide import HiddenFace
 from tests.ml.conftest import ROOT
 
 ASTRONAUT = ROOT / "tests" / "photos" / "astronaut.png"
@@ -94,7 +96,40 @@ def test_a_video(capsys, tmp_path):
     assert [int(frame[64, 112].max()) < 30 for frame in frames] == [True] * 8
     text = run(capsys, "faces", source, out, "--blur").out
     assert "8 frames" in text
-    assert "that the model did not find there" in text
+    assert "1 person hidden in 0.8 of 0.8 s" in text
+    assert "s of it with a face that the model did not find" in text
+    assert text.endswith("and 15 after; --fast looks at one in 3.\n")
+    assert told["persons"] == [{"ids": [1], "from": 0.2, "to": 0.8, "seconds": 0.6}]
+    assert (told["seconds"], told["every"]) == (0.8, 1)
+    fast = run(capsys, "faces", source, out, "--blur", "--fast").out
+    assert "It looks at one frame in 3, follows faces between" in fast
+
+
+def test_persons_are_counted_by_their_tracks():
+    def at(x, id, found=True):
+        return HiddenFace((x, 0, x + 40, 40), 0.9, id, found)
+
+    frames = [[at(0, 1)]] * 3 + [[at(2, 1, False), at(200, 2)]] * 2 + [[]] * 5 + [[at(6, 3)]] * 4
+    persons = Persons()
+    for faces in frames:
+        persons.add(faces)
+    persons.add([at(400, 4), at(6, 3)])
+    assert persons.text(10.0) == (
+        "3 persons hidden in 1.0 of 1.5 s, 0.2 s of it with a face that the model did not find"
+    )
+    assert persons.facts(10.0) == [
+        {"ids": [1, 3], "from": 0.0, "to": 1.5, "seconds": 1.0},
+        {"ids": [2], "from": 0.3, "to": 0.5, "seconds": 0.2},
+        {"ids": [4], "from": 1.4, "to": 1.5, "seconds": 0.1},
+    ]
+    assert Persons().text(25.0) == "no face found"
+
+
+def test_two_at_a_time_are_two_persons():
+    persons = Persons()
+    for ids in ([1], [1, 2], [2, 3]):
+        persons.add([HiddenFace((0, 0, 40, 40), 0.9, id) for id in ids])
+    assert [person.ids for person in persons.found] == [{1, 3}, {2}]
 
 
 def test_refusals(capsys, tmp_path):
@@ -104,6 +139,7 @@ def test_refusals(capsys, tmp_path):
         ([ASTRONAUT, out, "--blur", "0"], "--blur must be an int from 1 to 200, got '0'"),
         ([ASTRONAUT, out, "--blur", "wide"], "--blur must be an int from 1 to 200, got 'wide'"),
         ([ASTRONAUT, out, "--blur", "--color", "red"], "--color is for --box"),
+        ([ASTRONAUT, "--fast"], "--fast is for hidden faces. Add --blur"),
         ([ASTRONAUT, "--keep", "3"], "--keep is for hidden faces. Add --blur"),
         ([ASTRONAUT, tmp_path / "out.mp4", "--blur"], "OUT must be a picture"),
         ([ASTRONAUT, ASTRONAUT, "--blur"], "astronaut.png"),

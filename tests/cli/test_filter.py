@@ -249,7 +249,9 @@ def test_transparency_over_a_background(tmp_path, capsys):
     Image.fromarray(clear).save(tmp_path / "clear.png")
     works(tmp_path / "clear.png", tmp_path / "out.jpg", "--blur", "1", "--background", "lime")
     assert np.abs(pixels(tmp_path / "out.jpg")[4, 4].astype(int) - (0, 255, 0)).max() < 4
-    assert "JPEG has no transparency; the picture is laid over lime" in capsys.readouterr().err
+    assert capsys.readouterr().err == ""
+    works(tmp_path / "clear.png", tmp_path / "out.jpg", "--blur", "1")
+    assert "JPEG has no transparency; the picture is laid over white" in capsys.readouterr().err
 
 
 def test_sixteen_bit_color(tmp_path):
@@ -271,3 +273,125 @@ def test_profiles(tmp_path, capsys):
     works(tmp_path / "in.png", tmp_path / "plain.png", "--invert")
     with Image.open(tmp_path / "plain.png") as image:
         assert "icc_profile" not in image.info
+
+
+def test_a_format_or_a_setting_needs_no_filter(source, tmp_path, capsys):
+    assert main(["filter", str(source), str(tmp_path / "same.bmp")]) == 0
+    np.testing.assert_array_equal(pixels(tmp_path / "same.bmp"), pixels(source))
+    assert main(["filter", str(tmp_path), str(tmp_path / "out"), "--format", "tif"]) == 0
+    np.testing.assert_array_equal(pixels(tmp_path / "out" / "in.tif"), pixels(source))
+
+
+def test_the_sound_alone_changes(tmp_path, capsys):
+    """Without filters the planes of a video go to the encoder as they are."""
+    audio = pytest.importorskip("dala.media.audio")
+    from dala.media import Scene, video
+
+    audio.tone(440, 2, amplitude=0.05).save(tmp_path / "tone.wav")
+    with Scene(64, 48, fps=10) as scene:
+        scene.add_overlay(color="#c02040", size=(32, 48))
+        scene.add_audio(str(tmp_path / "tone.wav"))
+        scene.render_to(tmp_path / "quiet.mp4", 2)
+    given, made = str(tmp_path / "quiet.mp4"), str(tmp_path / "loud.mp4")
+    assert "or what else" in fails(capsys, given, made)
+    assert main(["filter", given, made, "--loudness", "-16"]) == 0
+    with audio.open(made) as reader:
+        assert reader.read().loudness().integrated == pytest.approx(-16, abs=0.7)
+    with video.open(given) as before, video.open(made) as after:
+        for old, new in zip(before, after, strict=True):
+            assert np.abs(old.numpy().astype(int) - new.numpy()).mean() < 2
+
+
+KERNEL = '''"""A file as one writes it."""
+from dala.gpu.compute import Pixel, kernel, rgba
+
+
+@kernel
+def tint(px: Pixel, *, amount: float = 0.5, color: vec3 = (1.0, 0.0, 0.0)):
+    """Mix a color in."""
+    return rgba(mix(px.rgb, color, amount), px.a)
+'''
+PROGRAM = """from dala.gpu.compute import Pixel, program
+
+
+@program
+def trail(px: Pixel, *, keep=0.5):
+    def light(px: Pixel, light: Pixel):
+        return max(px.rgb, light.rgb * keep)
+
+    def picture(light: Pixel):
+        return light.rgb
+"""
+
+
+def test_kernels_of_files(source, tmp_path, capsys):
+    file, out = tmp_path / "tint.py", tmp_path / "out.png"
+    file.write_text(KERNEL)
+    words = ["filter", str(source), str(out), "--kernel", f"{file},amount=1,color=0:1:0.2"]
+    assert main([*words, "--invert", *CPU]) == 0
+    assert (pixels(out) == (255, 0, 204)).all()
+    capsys.readouterr()
+    assert main([*words, "--json", *CPU]) == 0
+    made = json.loads(capsys.readouterr().out)["filters"][0]
+    assert made == {"kernel": KERNEL, "params": {"amount": 1, "color": [0, 1, 0.2]}}
+    (tmp_path / "trail.py").write_text(PROGRAM)
+    words = ["filter", str(source), str(out), "--kernel", str(tmp_path / "trail.py")]
+    assert main([*words, *CPU]) == 0
+    assert (pixels(out) == picture()).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("none.py", "there is no file"),
+        ("tint.py,amuont=1", "Did you mean 'amount'?"),
+        ("tint.py,0.5", "must be NAME=VALUE"),
+        ("bad.py", "not valid Python"),
+    ],
+)
+def test_kernels_with_mistakes(source, tmp_path, capsys, monkeypatch, value, text):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tint.py").write_text(KERNEL)
+    (tmp_path / "bad.py").write_text("def f(px: Pixel) return px")
+    with pytest.raises(SystemExit) as stop:
+        main(["filter", str(source), "out.png", "--kernel", value, *CPU])
+    assert stop.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+SHADER = """/*{"INPUTS": [{"NAME": "inputImage", "TYPE": "image"},
+    {"NAME": "mask", "TYPE": "image"}, {"NAME": "amount", "TYPE": "float", "MIN": 0, "MAX": 1}]}*/
+void main() {
+    vec4 color = IMG_THIS_PIXEL(inputImage);
+    gl_FragColor = mix(color, IMG_THIS_PIXEL(mask), amount);
+}"""
+
+
+def test_shaders_of_files(source, tmp_path, capsys):
+    file, out = tmp_path / "mix.fs", tmp_path / "out.png"
+    file.write_text(SHADER)
+    words = ["filter", str(source), str(out), "--shader"]
+    assert main([*words, f"{file},mask={source},amount=1", "--invert", *CPU]) == 0
+    assert (pixels(out)[..., :3] == 255 - picture()).all()
+    capsys.readouterr()
+    for given, text in (
+        (f"{file},mask={source},amuont=1", "Did you mean 'amount'?"),
+        (f"{file},amount=1", "mask"), ("none.fs", "there is no file"), ("", "missing a file"),
+    ):  # fmt: skip
+        with pytest.raises(SystemExit) as stop:
+            main([*words, given, *CPU])
+        assert stop.value.code == 2
+        assert text in capsys.readouterr().err
+
+
+def test_render(tmp_path, capsys):
+    file, out = tmp_path / "plasma.fs", tmp_path / "out.mp4"
+    file.write_text("/*{}*/ void main() { gl_FragColor = vec4(isf_FragNormCoord, TIME, 1.0); }")
+    words = ["render", str(file), "-o", str(out), "--seconds", "0.2", "--size", "32x16", "--json"]
+    assert main([*words, *CPU]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["frames"], report["width"], report["height"]) == (6, 32, 16)
+    filter_ = '/*{"INPUTS": [{"NAME": "inputImage", "TYPE": "image"}]}*/ void main() {}'
+    (tmp_path / "mix.fs").write_text(filter_)
+    assert main(["render", str(tmp_path / "mix.fs"), "-o", str(out), *CPU]) == 2
+    assert "takes a picture" in capsys.readouterr().err

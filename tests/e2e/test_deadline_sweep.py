@@ -13,11 +13,17 @@ import pytest
 from tests.support.deadlines import LATE, NAMES
 from tests.support.weights import weights_folder
 
-#: Calls that are not interrupted, and the most seconds of one: those of other libraries, and of
-#: Python's import. FreeType and HarfBuzz are called through Pillow and uharfbuzz.
+#: Calls that are not interrupted, of at most ``MOST`` seconds each, as the innermost frame of
+#: Python shows them: those of other libraries, and its import.
 NATIVE = re.compile(
-    r"\bav\b|onnxruntime|initialize_session|decode\(|encode\(|\.mux\(|\.compress\(|importlib|"
-    r"freetype|uharfbuzz|\.load\(|graph\.p(ush|ull)|join\(|poll\("
+    r"^<frozen importlib"
+    # FFmpeg, through PyAV, which has no frames of its own
+    r"|^dala/media/(video|audio|live|sources|pictures/deep)\S* \S+: "
+    r".*(\bav\.|\.(open|decode|demux|encode|mux|seek|push|pull|process|resample|reformat)\()"
+    r"|^(PIL|onnxruntime|uharfbuzz|freetype)/"
+    # Pillow, HarfBuzz and FreeType, called from here
+    r"|^dala/media/(files|pictures/\w+)\.py:\d+ \S+: .*\.(load|save|convert|open|seek|draft)\("
+    r"|^dala/media/text/\S+: .*\b(hb|freetype|_hb|_ft)\."
 )
 MOST = 2.0
 RUNS = 5
@@ -39,5 +45,24 @@ def test_calls_end_soon_after_the_deadline(name: str) -> None:
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert rows
     for row in rows:
-        native = any(NATIVE.search(frame) for frame in row.get("stack", ())[-2:])
-        assert row["late"] <= (MOST if native else LATE), row
+        native = any(NATIVE.search(frame) for frame in row.get("stack", ())[-1:])
+        if row["worked"] > LATE or row["late"] > MOST:
+            assert row["late"] <= (MOST if native else LATE), row
+        # Else its thread waited for a core or a disk, which no look at a clock can end.
+
+
+@pytest.mark.parametrize(
+    ("frame", "native"),
+    [
+        ("dala/media/video/decoding/decoder.py:9 read: frames = codec.decode(packet)", True),
+        ("onnxruntime/capi/onnxruntime_inference_collection.py:9 run: x", True),
+        ("<frozen importlib._bootstrap>:9 _find: x", True),
+        ("dala/media/files.py:9 _decode: image.load()", True),
+        ("dala/media/subtitles/load.py:9 read: text = data.decode('utf-8')", False),
+        ("dala/media/scene/file/load.py:9 read: data = json.load(file)", False),
+        ("dala/png/__init__.py:9 encode: parts = b''.join(rows)", False),
+        ("dala/gpu/surface.py:9 sync: self._thread.join()", False),
+    ],
+)
+def test_only_calls_of_other_libraries_may_take_longer(frame: str, native: bool) -> None:
+    assert bool(NATIVE.search(frame)) is native

@@ -33,11 +33,12 @@ ARGUMENTS = {
     "faces": ["FOLDER/none.png"],
     "filter": ["FOLDER/in.mp4", "FOLDER/out/a.gif", "--invert"],
     "hands": ["FOLDER/none.png"],
-    "info": [],
+    "info": ["FOLDER/in.mp4"],
     "kernels": ["blur"],
     "live": ["FOLDER/none.mp4", "--invert", "--to", "FOLDER/out/hls/"],
     "models": [],
     "poses": ["FOLDER/none.png"],
+    "render": ["FOLDER/none.fs", "-o", "FOLDER/out/a.mp4"],
     "segment": ["FOLDER/none.png"],
     "selftest": ["--only", "invert", "--share", "few", "--device", "reference"],
     "studio": ["FOLDER/none.png"],
@@ -66,6 +67,8 @@ def test_killed_processes_leave_whole_files(tmp_path):
         "audio",
         "page",
         "scene",
+        "surface",
+        "table",
         "batch pictures",
         "batch videos",
     )
@@ -101,6 +104,17 @@ def test_a_disk_that_is_full(tmp_path):
     """The old file stays, nothing is left, and with more room the new file is made."""
     prefix = mounting(tmp_path)
     ending(tmp_path, "full", "[1]", "audio", "page", "batch pictures", prefix=prefix)
+
+
+def test_a_careless_writer_on_a_full_disk_is_noticed(tmp_path):
+    prefix = mounting(tmp_path)
+    with pytest.raises(AssertionError, match=r"careless, 0 pages: .*a\.txt is partial"):
+        ending(tmp_path, "full", "[0]", "careless", prefix=prefix)
+
+
+def test_a_command_that_minds_closed_streams_is_noticed(tmp_path):
+    with pytest.raises(AssertionError, match=r"print into.* differ"):
+        ending(tmp_path, "closed", "[[1]]", json.dumps([["print into", f"{tmp_path}/out/a.txt"]]))
 
 
 @pytest.mark.long

@@ -246,3 +246,31 @@ def test_pipelines(alone):
         sweep(pipeline.process, {"frame": PIXELS, "filters": [("blur", {"radius": 2})]})
     sweep(compute.Pipeline().set_params, {"stage": 0})
     sweep(TextStyle)
+
+
+SHADER = "/*{}*/ void main() { gl_FragColor = vec4(1.0); }"
+IMAGE = "void mainImage(out vec4 c, in vec2 p) { c = vec4(1.0); }"
+
+
+@pytest.mark.parametrize("title", VALUES)
+def test_shaders(title):
+    value = VALUES[title]
+    tried = {
+        "load": lambda: dala.shaders.load(value()),
+        "load, limits": lambda: dala.shaders.load("nothing.fs", limits=value()),
+        "isf": lambda: dala.shaders.isf(value()),
+        "vertex": lambda: dala.shaders.isf(SHADER, vertex=value()),
+        "images": lambda: dala.shaders.isf(SHADER, images=value()),
+        "name": lambda: dala.shaders.isf(SHADER, name=value()),
+        "limits": lambda: dala.shaders.isf(SHADER, limits=value()),
+        "image": lambda: dala.shaders.shadertoy(value()),
+        "common": lambda: dala.shaders.shadertoy(IMAGE, value()),
+        "buffers": lambda: dala.shaders.shadertoy(IMAGE, buffers=value()),
+        "a buffer": lambda: dala.shaders.shadertoy(IMAGE, buffers={"A": value()}),
+        "channels": lambda: dala.shaders.shadertoy(IMAGE, channels=value()),
+        "a channel": lambda: dala.shaders.shadertoy(IMAGE, channels=[value()]),
+        "sound": lambda: dala.shaders.shadertoy(IMAGE, channels=["sound"], sound=value()),
+        "edge": lambda: dala.shaders.shadertoy(IMAGE, edge=value()),
+    }
+    wrong = [f"{name} = {title}: {found}" for name, act in tried.items() if (found := problem(act))]
+    assert not wrong, "\n".join(wrong)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -30,8 +29,7 @@ from dala.media.transitions.declarations import TRANSITIONS
 from dala.ml.models import NAMES, find_model
 from tests.media.transitions.transition_pictures import SHOWN
 from tests.support.house import public_things
-from tests.support.site import build, served
-from tests.support.web import FLAGS
+from tests.support.site import LIVE, build, opened, served
 from website import crawl, reference, selftest, versions
 from website.catalogue import (
     commands,
@@ -43,51 +41,6 @@ from website.catalogue import (
     programs,
     transitions,
 )
-
-try:
-    import fcntl
-except ImportError:  # Windows: a worker may build it again
-    fcntl = None
-
-
-#: Filters whose canvas is tried by `make test`; `make test-long` tries all.
-LIVE = ("sepia", "sharpen", "blend")
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, as one of two versions; workers of pytest-xdist build it once for all of them."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "site"
-    built = folder.with_suffix(".built")
-    with open(folder.with_suffix(".lock"), "w") as file:
-        if fcntl is not None:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        if not built.exists():
-            alone = folder.with_suffix(".alone")
-            assert build(alone, ",".join(LIVE), "dev") == ""  # no warning
-            versions.assemble(folder, {"dev": alone, "0.1.0": alone})
-            built.touch()
-    return folder / "dev"
-
-
-@contextlib.contextmanager
-def opened(site):
-    """Serve all versions; yields the address of one."""
-    with served(site.parent) as address:
-        yield f"{address}{site.name}/"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    program = shutil.which("chromium")
-    if program is None:
-        pytest.skip("Chromium is not on this machine (Debian: apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=program, args=list(FLAGS))
-        yield found
-        found.close()
 
 
 def test_a_crawl_finds_nothing_wrong(site):
@@ -232,6 +185,10 @@ def test_scene_files_of_the_catalogue(tmp_path):
     shutil.copy(dala.samples.video("chelsea"), tmp_path / "talk.mp4")
     (tmp_path / "talk.srt").write_text("1\n00:00:00,000 --> 00:00:02,000\nCoffee?\n")
     audio.tone(220, 0.1).save(tmp_path / "music.wav")
+    shutil.copy(
+        pathlib.Path(__file__).parents[2] / "website" / "assets" / "favicon.svg",
+        tmp_path / "logo.svg",
+    )
     for text in [easings.SCENE_FILE, *map(nodes.scene_file, NODE_TYPES)]:
         (tmp_path / "scene.json").write_text(text, encoding="utf-8")
         with load_scene(tmp_path / "scene.json", device="cpu") as scene:
@@ -275,37 +232,6 @@ def test_no_page_speaks_reST(site):
     assert found == []
 
 
-#: Whether a page is among the first results; they change while words are typed.
-AMONG_THE_FIRST = """expected => [...document.querySelectorAll("a.md-search-result__link")]
-    .slice(0, 12).some(link => link.pathname.endsWith(expected))"""
-
-
-def test_search_finds_what_people_look_for(site, browser):
-    page = browser.new_page()
-    requests = []
-    page.on("request", lambda request: requests.append(request.url))
-    with opened(site) as address:
-        page.goto(f"{address}index.html")
-        page.wait_for_load_state("networkidle")
-        allowed = (address, f"{address.removesuffix('dev/')}versions.json")
-        assert [url for url in requests if not url.startswith(allowed)] == []
-        assert not any("search_index" in url for url in requests)  # only when it is needed
-        query = page.locator("[data-md-component=search-query]")
-        for words, expected in {
-            "rotate": "catalogue/filters/rotate.html",
-            "crossfade": "catalogue/transitions/index.html",
-            "hflip": "catalogue/filters/flip.html",
-            "green screen": "how-to/green-screen.html",
-            "numpy": "reference/dala.gpu.compute/Buffer.html",
-            "out of memory": "how-to/memory.html",
-        }.items():
-            query.click()
-            query.fill("")
-            query.press_sequentially(words)
-            page.wait_for_function(AMONG_THE_FIRST, arg=expected, timeout=120_000)
-    page.close()
-
-
 def test_readers_choose_a_version(site, browser):
     page = browser.new_page()
     with opened(site) as address:
@@ -334,23 +260,6 @@ def test_versions_are_checked(tmp_path, capsys):
     assert versions.main([pages, f"../up={tmp_path / 'plain'}"]) == 1
     assert "not a version: '../up'" in capsys.readouterr().err
     assert not (tmp_path / "pages").exists()
-
-
-def test_pages_fit_a_phone_and_the_dark(site, browser):
-    context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
-    page = context.new_page()
-    errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-    with opened(site) as address:
-        for name in ("index.html", "media/filters.html", "reference/dala.gpu/Surface.html"):
-            page.goto(address + name)
-            page.wait_for_load_state("networkidle")
-            assert page.evaluate("document.documentElement.scrollWidth") <= 360, name
-            color = page.evaluate("getComputedStyle(document.body).backgroundColor")
-            assert max(map(int, re.findall(r"\d+", color)[:3])) < 80, (name, color)
-    context.close()
-    assert errors == []
 
 
 # canvases -----------------------------------------------------------------------------------------
@@ -395,24 +304,6 @@ def test_canvases_run_in_a_browser(site, browser):
             check_canvas(page, address, name)
     page.close()
     assert errors == []
-
-
-def test_without_webgpu_there_is_a_still(site, browser):
-    page = browser.new_page()
-    page.add_init_script("Object.defineProperty(navigator, 'gpu', { value: undefined })")
-    with opened(site) as address:
-        page.goto(f"{address}catalogue/filters/sepia.html")
-        page.wait_for_load_state("networkidle")
-        shown = page.evaluate(
-            """async () => {
-                const element = document.querySelector("dala-chain");
-                await element.ready;
-                const found = [...(element.shadowRoot ?? element).querySelectorAll("img, slot")];
-                return found.some(part => part.getBoundingClientRect().width > 100 || part.src);
-            }"""
-        )
-    page.close()
-    assert shown
 
 
 @pytest.mark.long

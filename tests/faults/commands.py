@@ -48,11 +48,20 @@ COMMANDS: dict[str, Callable[[Path], list[str]] | None] = {
     "faces": lambda folder: [str(picture(folder)), "--out", str(folder / "out.png")],
     "filter": lambda folder: [str(clip(folder)), str(folder / "out.mp4"), "--invert"],
     "hands": None,
-    "info": lambda folder: [],
+    "info": lambda folder: [str(clip(folder)), str(picture(folder))],
     "kernels": lambda folder: ["blur"],
     "live": None,
     "models": lambda folder: [],
     "poses": None,
+    "render": lambda folder: [
+        str(shader_file(folder)),
+        "-o",
+        str(folder / "out.mp4"),
+        "--seconds",
+        "0.1",
+        "--size",
+        "16x16",
+    ],
     "segment": None,
     "selftest": None,  # it runs what other rows run
     "studio": None,
@@ -67,6 +76,12 @@ def scene_file(folder: Path) -> Path:
             scene.add_image(str(picture(folder)))
             scene.add_text("ab", size=8)
             scene.save(path)
+    return path
+
+
+def shader_file(folder: Path) -> Path:
+    path = folder / "in.fs"
+    path.write_text("/*{}*/ void main() { gl_FragColor = vec4(isf_FragNormCoord, TIME, 1.0); }")
     return path
 
 

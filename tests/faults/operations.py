@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 import dala
+from dala.gpu import Path as Outline
 from dala.gpu import compute, create_surface
 from dala.gpu.compute import Pipeline, Stream, buffer, buffer_zeros, kernel
 from dala.media import (
@@ -62,6 +63,12 @@ def picture(folder: Path) -> Path:
     path = folder / "in.png"
     if not path.exists():
         Frame.from_array(PICTURE).save(path)
+    return path
+
+
+def drawing(folder: Path) -> Path:
+    path = folder / "in.svg"
+    path.write_text('<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4"/>')
     return path
 
 
@@ -198,6 +205,12 @@ def filter_operation(name: str) -> Operation:
 # surfaces -----------------------------------------------------------------------------------------
 SHADER = "def tint(px: Pixel, *, by=0.5): return rgba(px.r * by, px.g, px.b, px.a)"
 
+
+def layered(s: Any) -> None:
+    with s.layer(opacity=0.5, blend="screen", blur=1.0):
+        s.circle(4, 4, 3, "teal")
+
+
 #: One call of each drawing command, in an order in which each has what it needs.
 DRAWING: dict[str, Callable[[Any], object]] = {
     "clear": lambda s: s.clear("red"),
@@ -215,9 +228,26 @@ DRAWING: dict[str, Callable[[Any], object]] = {
     "fill_triangle": lambda s: s.fill_triangle(0, 0, 7, 0, 0, 7, "gray"),
     "draw_round_rect": lambda s: s.draw_round_rect(1, 1, 6, 6, 2, "red"),
     "fill_round_rect": lambda s: s.fill_round_rect(1, 1, 6, 6, 2, "navy"),
+    "load_path": lambda s: s.load_path(1, dala.gpu.Path.circle(4, 4, 3)),
+    "remove_path": lambda s: s.remove_path(1),
+    "fill": lambda s: s.fill(dala.gpu.Path.circle(4, 4, 3), "#ff00ff80"),
+    "stroke": lambda s: s.stroke(dala.gpu.Path.circle(4, 4, 3), "white", dash=[2, 1]),
+    "load_gradient": lambda s: s.load_gradient(
+        1, "linear", "pad", "srgb", False, 1, 0, 0, 1, 0, 0, [0, 255, 0, 0, 255, 1, 0, 255, 0, 9]
+    ),
+    "load_image": lambda s: s.load_image(1, PICTURE[:4, :4].tobytes(), 4, 4),
+    "load_pattern": lambda s: s.load_pattern(2, 1, "repeat", "linear", 1, 0, 0, 1, 0, 0),
+    "remove_paint": lambda s: s.remove_paint(2),
+    "load_mask": lambda s: s.load_mask(1, 4, 2, bytes(range(8))),
+    "draw_masks": lambda s: s.draw_masks(0, "red", [(1, 2, 3)]),
+    "remove_mask": lambda s: s.remove_mask(1),
+    "layer": lambda s: layered(s),
+    "clip": lambda s: s.clip(dala.gpu.Path.circle(4, 4, 3)).__enter__(),
+    "push": lambda s: s.push(),
+    "transform": lambda s: s.transform(1, 0.5, 0, 1, 2, 0),
+    "pop": lambda s: s.pop(),
     "set_clip": lambda s: s.set_clip(1, 1, 5, 5),
     "reset_clip": lambda s: s.reset_clip(),
-    "load_image": lambda s: s.load_image(1, PICTURE[:4, :4].tobytes(), 4, 4),
     "draw_image": lambda s: s.draw_image(1, 0, 0, 6, 6),
     "remove_image": lambda s: s.remove_image(1),
     "batch": lambda s: s.batch([dala.gpu.command.encode_clear("teal")]),
@@ -397,6 +427,8 @@ def scenes(folder: Path) -> object:
         box = scene.add_overlay(size=(4, 4), color="red")
         scene.add_group()
         scene.add_video(str(clip(folder)))
+        scene.add_shape(Outline.circle(2, 2, 2), fill="teal")
+        scene.add_svg(str(drawing(folder)), width=4)
         scene.add_effect("blur", radius=2)
         scene.add_animation(box, "x", 0.0, 4.0, 1.0)
         scene.save(folder / "scene.json")

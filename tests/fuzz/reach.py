@@ -26,7 +26,7 @@ _PICTURES = tuple(
     for name in (
         "files:load", "files:_opened", "files:read_picture", "files:_decode", "files:_guarded",
         "files:_deep", "files:_sixteen", "files:_bits", "files:_count", "files:_upright",
-        "files:_in_srgb", "pictures.plugins", "pictures.modes", "pictures.profiles",
+        "files:_in_srgb", "pictures.plugins", "pictures.pixels",
     )
 )  # fmt: skip
 
@@ -46,13 +46,19 @@ READERS: dict[str, tuple[str, ...]] = {
     "png": _PICTURES,
     "pictures": _PICTURES,
     "torch": ("dala.ml.convert.torch_file", "dala.ml.convert.unpickle"),
-    "tflite": ("dala.ml.convert.tflite_file", "dala.ml.convert.tflite"),
+    "tflite": ("dala.ml.convert.tflite", "dala.ml.convert.tflite"),
     "tfjs": (
         "dala.ml.convert.tfjs", "dala.ml.convert.tfjs_ops", "dala.ml.convert.indexing",
         "dala.ml.convert.builder",
     ),
-    "onnx": ("dala.ml.runtime.onnx_graph", "dala.ml.convert.protobuf"),
+    "onnx": ("dala.ml.runtime.onnx_graph", "dala.ml.convert.onnx_file"),
     "requests": ("dala.gpu.presenters.requests",),
+    "addresses": ("dala.untrusted.address", "dala.untrusted.requests:check"),
+    "messages": ("dala.studio.message", "dala.studio.commands"),
+    "svg": ("dala.media.pictures.svg",),
+    "paths": ("dala.gpu.path.svg", "dala.gpu.path.arcs"),
+    "events": ("dala.gpu.input.events", "dala.gpu.input.inbox"),
+    "records": ("dala.batch.storage.records", "dala.batch.manifest"),
 }  # fmt: skip
 
 #: Functions of these modules that do not read: they write, or make something of the user's own.

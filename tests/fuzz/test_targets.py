@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -11,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dala.ml.convert.tflite import RULES, convert_tflite
-from dala.ml.convert.tflite_file import read_tflite
+from dala.errors import DalaError
+from dala.gpu.compute.cube import load_cube
+from dala.ml.convert.tflite import RULES, convert_tflite, read_tflite
 from tests.fuzz import reach, targets
+from tests.fuzz.coverage import LineCoverage
 from tests.fuzz.flatbuffer import tflite_network
 from tests.fuzz.target import CORPUS, Failed, Target
 
@@ -132,6 +136,32 @@ def test_runner_counts():
     assert "cube: 40 inputs, " in out
     assert "80 inputs in " in out
     assert "0 failures" in out
+
+
+def test_lines_are_counted_once():
+    lines = LineCoverage()
+    lines.start()
+    try:
+        counts = []
+        for text in ("LUT_1D_SIZE 2\n0 0 0\n1 1 1\n", "LUT_1D_SIZE 2\n0 0 0\n1 1 1\n", "x"):
+            with suppress(DalaError):
+                load_cube(text.encode())
+            counts.append(lines.count)
+    finally:
+        lines.stop()
+    assert 0 < counts[0] == counts[1] < counts[2]
+
+
+def test_guided_runner_writes_what_it_found(tmp_path):
+    command = [sys.executable, "-m", "tests.fuzz.guided", "cube", "events", "--seconds", "8"]
+    done = subprocess.run([*command, "--jobs", "2", "--out", str(tmp_path)], capture_output=True)
+    assert done.returncode == 0, done.stdout.decode()[-3000:]
+    found = json.loads((tmp_path / "fuzz.json").read_text())
+    assert set(found["targets"]) == {"cube", "events"}
+    assert len(found["processes"]) == 4
+    for each in found["targets"].values():
+        assert each["runs"] > 0 < each["lines"]
+        assert each["failures"] == 0
 
 
 @pytest.mark.long

@@ -79,7 +79,8 @@ def test_many_surfaces_leak_nothing():
         tracemalloc.stop()
     assert threads() == threads_before
     assert counted() == counts
-    assert grown < 100_000, f"{grown} bytes"  # 600 framebuffers would be 2.9 MB
+    # 600 framebuffers would be 2.9 MB; some surfaces wait for the garbage collector.
+    assert grown < 300_000, f"{grown} bytes"
 
 
 def test_memory_of_a_long_lived_surface_does_not_grow():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,14 +18,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.lib.format import open_memmap
 
 import dala
 from dala import budget
+from dala.gpu import Path as Path2D
 from dala.gpu import compute
-from dala.media import Frame, Scene, audio, load_lut, load_scene, load_subtitles, text, video
+from dala.media import Frame, Scene, audio, gpu, load_lut, load_scene, load_subtitles, text, video
+from dala.media.files import load_array
 from dala.media.video.source import FrameQueue
+from dala.ml.convert.tflite import convert_tflite
+from dala.ml.convert.torch_file import read_torch
 from dala.ml.gpu import load_model
 from dala.png import encode_png
+from tests.fuzz.flatbuffer import tflite_network
+from tests.fuzz.targets.weights import zipped
 from tests.support import processes
 
 Bomb = Callable[[Path], Callable[[], object]]
@@ -85,6 +93,25 @@ def empty_gif(folder: Path) -> Callable[[], object]:
     path = folder / "bomb.gif"
     path.write_bytes(b"GIF89a" + struct.pack("<HHB", 10, 10, 0) + b"\0\0" + b"\1" * 200)
     return lambda: video.open(path)
+
+
+def first_picture(folder: Path) -> Callable[[], object]:
+    """A GIF of many pictures, of which the first is asked for."""
+    animation(folder)
+    data = (folder / "bomb.gif").read_bytes()
+
+    def run() -> Frame:
+        with warnings.catch_warnings(action="ignore"):  # there are more pictures
+            return Frame.open(data)
+
+    return run
+
+
+def many_chunks(folder: Path) -> Callable[[], object]:
+    animation(folder, "apng")
+    data = (folder / "bomb.apng").read_bytes()
+    at = data.index(b"IEND") - 4
+    return lambda: video.open(data[:at] + (bytes(4) + b"tEXt" + bytes(4)) * 200 + data[at:])
 
 
 def clip(folder: Path) -> Path:
@@ -204,12 +231,56 @@ def predictions(folder: Path) -> Callable[[], object]:
     return lambda: [made.predict(given) for _ in range(10)]
 
 
+def keyframes(folder: Path) -> Callable[[], object]:
+    moves = {"node": "n", "property": "x", "keyframes": [[n, n] for n in range(100)]}
+    data = {**nodes(0), "nodes": [{**nodes(1)["nodes"][0], "id": "n"}], "animations": [moves]}
+    return lambda: load_scene(data, "cpu")
+
+
+def path_data(folder: Path) -> Callable[[], object]:
+    return lambda: Path2D.svg("M0 0" + "L1 1" * 60)
+
+
+def drawing(folder: Path) -> Callable[[], object]:
+    text = "<rect/>" * (3 * 4096)
+    data = f'<svg xmlns="http://www.w3.org/2000/svg" width="4" height="4">{text}</svg>'
+    return lambda: Frame.open(data.encode())
+
+
+def shapes(folder: Path) -> Callable[[], object]:
+    path = Path2D.svg("M0 0H4V4Z")
+    with Scene(16, 16, device="cpu") as scene:
+        made = [scene.add_shape(path, fill="red") for _ in range(20)]
+    return lambda: [node.content() for node in made]
+
+
+def pickled(folder: Path) -> Callable[[], object]:
+    data = zipped(b"\x80\x02]q\x00(" + b"K\x01" * 60 + b"e.")
+    return lambda: read_torch(data)
+
+
+def network(folder: Path) -> Callable[[], object]:
+    data = tflite_network()
+    return lambda: convert_tflite(data)
+
+
+def array(folder: Path) -> Callable[[], object]:
+    open_memmap(folder / "map.npy", "w+", np.uint8, (16, 1 << 20)).flush()
+    return lambda: load_array(folder / "map.npy")
+
+
+def filtered(folder: Path) -> Callable[[], object]:
+    return lambda: [gpu.apply(NOISE, "median") for _ in range(20)]
+
+
 #: How often each looks at the clock, at least.
 BOMBS: dict[Bomb, int] = {
     kernel_text: 60, picture: 20, saved_picture: 30, animation: 20, apng: 20, webp: 20,
     empty_gif: 100, frames: 20, written: 20, sound: 40, saved_sound: 5, effects: 5, loudness: 5,
     srt: 40, vtt: 40, ass: 40, one_cue: 40, table: 64, loaded_scene: 40, first_frame: 40,
     scene_frames: 40, inner_scenes: 30, words: 60, long_word: 10, model: 10, predictions: 20,
+    first_picture: 15, many_chunks: 200, keyframes: 100, path_data: 60, pickled: 60, network: 10,
+    array: 2, filtered: 20, drawing: 3, shapes: 20,
 }  # fmt: skip
 
 
@@ -252,6 +323,8 @@ MEMORY: dict[str, Bomb] = {
     "scene": lambda folder: lambda: Scene(1000, 1000, device="cpu").render(),
     "scene file": lambda folder: lambda: load_scene(nodes(20_000), "cpu"),
     "text": many_words,
+    "array": lambda folder: array(folder),
+    "model": model,
 }
 
 
@@ -266,3 +339,16 @@ def test_memory_is_refused(name: str, tmp_path: Path) -> None:
     run = MEMORY[name](tmp_path)
     with dala.limits(memory=4000), pytest.raises(dala.LimitExceeded, match="memory"):
         run()
+
+
+def test_files_without_blocks_on_the_disk(tmp_path: Path) -> None:
+    """A file may claim a terabyte of zeros, and take none."""
+    path = tmp_path / "map.npy"
+    open_memmap(path, "w+", np.uint8, (1 << 20,)).flush()
+    whole = path.read_bytes()
+    with path.open("wb") as file:
+        header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': ({1 << 40},), }}"
+        file.write(whole[:10] + header.ljust(117).encode() + b"\n")
+        file.truncate((1 << 40) + 128)
+    with pytest.raises(dala.MemoryLimitExceeded, match=r"numpy\.load"):
+        load_array(path)

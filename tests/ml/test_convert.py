@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dala
-from dala.ml.convert.layers import Layers, same_pads
-from dala.ml.convert.mobilenet import fold_batch_norm
+from dala.ml.convert.builder import Layers, same_pads
 from dala.ml.convert.onnx_file import Graph
 from dala.ml.convert.tfjs import convert_tfjs
+from dala.ml.convert.yolo import fold_batch_norm
 
 
 def run(graph, **inputs):

@@ -15,7 +15,7 @@ from dala.errors import (
     UnknownParameter,
 )
 from dala.media.scene import Scene, load_scene, scene_to_dict
-from dala.media.scene.follow.target import ShownPicture
+from dala.media.scene.follow.follower import ShownPicture
 from dala.ml.follow.elements import Element, Identities, Seen, elements_of
 from dala.ml.gpu import load_model
 from dala.ml.results import Detection, Detections, Face, Keypoint, Pose

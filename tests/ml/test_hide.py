@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dala.errors import ModelError, ParameterError
+from dala.errors import DtypeError, ModelError, ParameterError
 from dala.media import Frame
+from dala.media import gpu as filters
 from dala.ml import FaceHider
 from dala.ml.gpu import load_model
 from dala.ml.hide import HiddenFace
@@ -126,6 +127,63 @@ def test_a_face_is_hidden_before_it_is_found(blazeface):
     assert [[f.found for f in one.faces] for one in made] == [[], [False], [False], [True], [True]]
     assert [int(one.frame[30, 20, 0]) for one in made] == [0, 255, 255, 255, 255]
     assert len(made) == 5
+
+
+def test_one_frame_of_three_is_looked_at(blazeface):
+    def at(x):
+        return (x, 20.0, x + 20.0, 40.0)
+
+    looked = [[at(10)], [at(16)], [at(22)], []]
+    frames = [np.full((60, 80, 3), k, np.uint8) for k in range(11)]
+    with Scripted(blazeface, looked) as scripted:
+        hider = FaceHider("box", model=blazeface, color="red", every=3, keep=6, ahead=0)
+        made = list(hider.stream(frames))
+        assert next(scripted.frames, None) is None  # all four were taken, and no more
+    assert [one.frame[0, 0, 0] for one in made] == list(range(11))
+    assert [[f.found for f in one.faces] for one in made] == [[k in (0, 3, 6)] for k in range(11)]
+    lefts = [one.faces[0].box[0] for one in made[:7]]
+    assert lefts == pytest.approx([10, 12, 14, 16, 18, 20, 22], abs=0.1)
+    assert all(one.frame[30, 30, 0] == 255 for one in made)
+
+
+def test_a_face_between_two_looks_is_hidden_from_the_look_before(blazeface):
+    box = (10, 20, 30, 40)
+    made = stream_every(blazeface, [[], [box], [box]], 9, ahead=0)
+    assert [len(one.faces) for one in made] == [0, 1, 1, 1, 1, 1, 1, 1, 1]
+
+
+def stream_every(blazeface, looked, count, **options):
+    frames = [np.full((60, 80, 3), k, np.uint8) for k in range(count)]
+    with Scripted(blazeface, looked):
+        return list(FaceHider("box", model=blazeface, every=3, **options).stream(frames))
+
+
+def test_the_next_frame_is_looked_at_meanwhile_and_errors_come_through(blazeface):
+    def frames():
+        yield np.zeros((60, 80, 3), np.uint8)
+        yield "no picture"
+
+    hider = FaceHider("box", model=blazeface, ahead=0)
+    made = hider.stream(frames())
+    assert len(next(made).faces) == 0
+    with pytest.raises(DtypeError, match="a picture must be an array"):
+        next(made)
+
+
+def test_the_edge_of_a_blur_is_soft_and_its_middle_is_not_mixed(blazeface):
+    for picture in (noise(90, 90, 3), noise(90, 90, 4), noise(90, 90), noise(90, 90, 3) / 255):
+        hidden = FaceHider("blur", model=blazeface, margin=0, radius=9).hide(
+            picture, [HiddenFace((10, 10, 80, 80), 0.9)]
+        )
+        colors = picture if picture.ndim == 2 else picture[..., :3]
+        blurred = filters.blur(np.ascontiguousarray(colors[10:80, 10:80]), radius=9)
+        got = (hidden if picture.ndim == 2 else hidden[..., :3])[10:80, 10:80]
+        y, x = np.mgrid[-1 + 1 / 70 : 1 : 1 / 35, -1 + 1 / 70 : 1 : 1 / 35]
+        weight = np.clip((1 - (x**4 + y**4) ** 0.25) * 10, 0, 1)
+        weight = weight if picture.ndim == 2 else weight[..., None]
+        sharp = colors[10:80, 10:80].astype(float)
+        wanted = sharp + weight * (blurred - sharp)
+        np.testing.assert_allclose(got, wanted, atol=0.51 if picture.dtype == np.uint8 else 1e-5)
 
 
 def test_real_faces(blazeface, pair):

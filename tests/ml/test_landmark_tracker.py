@@ -6,8 +6,7 @@ from PIL import Image
 
 import dala
 from dala.ml.landmarks.follow import LandmarkTracker
-from dala.ml.landmarks.regions import Region
-from dala.ml.landmarks.steps import RegionResult
+from dala.ml.landmarks.steps import Region, RegionResult
 from dala.ml.models import find_model
 from dala.ml.results import Face, Faces, Keypoint
 

@@ -9,7 +9,7 @@ from PIL import Image
 import dala
 from dala.gpu.compute import from_array
 from dala.media.frame import Frame
-from dala.ml.landmarks.regions import Region, RegionSource, around, direction
+from dala.ml.landmarks.steps import Region, RegionSource, around, direction
 from dala.ml.models import blazepose, facemesh, hands
 from dala.ml.prepare import kernel
 from dala.ml.results import Face, Faces, Hand, Hands, Keypoint

@@ -310,7 +310,11 @@ def test_auto_follows_the_device(monkeypatch):
     assert providers.following("webgpu:0") == wanted
     names, reason = providers.following("webgpu:1")
     assert (names, reason) == (["cpu"], "the device webgpu:1 (llvmpipe) is a software adapter")
+    assert providers.following("cuda:0") == (["cuda", "cpu"], "the device is cuda:0")
     monkeypatch.setattr(providers, "available", lambda: ["cpu"])
+    names, reason = providers.following("cuda:0")
+    assert names == ["cpu"]
+    assert reason == "the device is cuda:0, and onnxruntime-gpu is not installed"
     monkeypatch.setattr(providers, "plugin", lambda: ([], "onnxruntime-ep-webgpu finds no GPU"))
     names, reason = providers.following("webgpu:0")
     assert names == ["cpu"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dala.ml.convert.onnx_file import Graph
-from dala.ml.runtime.onnx_graph import check_file, read_graph
+from dala.ml.runtime.onnx_graph import open_model, read_graph
 from dala.ml.runtime.packing import PACKED, can_pack, pack_outputs, unpack
 
 
@@ -36,7 +36,7 @@ def test_joined_outputs(tmp_path, batch):
     path.write_bytes(data)
     x = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
     want = run(data, x)
-    graph = check_file(path, "'rows.onnx'")
+    _, graph = open_model(path, "'rows.onnx'")
     assert [(v.name, v.kind, v.shape) for v in graph.inputs] == [("x", 1, (batch, 3))]
     assert [v.name for v in graph.outputs] == ["a", "scores:0", "c"]
     for model in (data, str(path)):

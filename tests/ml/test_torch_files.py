@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dala
-from dala.ml.convert.mobilenet import convert_mobilenet
 from dala.ml.convert.tfjs import convert_tfjs
 from dala.ml.convert.tflite import convert_tflite
 from dala.ml.convert.torch_file import read_torch
-from dala.ml.convert.yolo import convert_yolo
+from dala.ml.convert.yolo import convert_mobilenet, convert_yolo
 
 # torch's files ------------------------------------------------------------------------------------
 

@@ -1,8 +1,9 @@
 """Programs under deadlines that come at random moments, and how late each ends.
 
 ``python -m tests.support.deadlines NAME COUNT SEED`` runs one of ``NAMES`` so often, and writes a
-row of JSON for each run: what ended it, the seconds after the deadline, and if they are many, the
-call that it was inside of, seen twice in the same place.
+row of JSON for each run: what ended it, the seconds after the deadline, how many of them its thread
+worked rather than waited for a core or a disk, and if they are many, the call that it was inside
+of, seen twice in the same place.
 """
 
 from __future__ import annotations
@@ -68,16 +69,20 @@ class Watch(threading.Thread):
         self.until = until
         self.seen: list[tuple[object, int, list[str]]] = []
         self.done = threading.Event()
+        #: The processor time of the main thread at the deadline; None before.
+        self.worked: float | None = None
 
     def run(self) -> None:
         main = threading.main_thread().ident
+        if not self.done.wait(max(self.until - time.monotonic(), 0)):
+            self.worked = work_of_main()
         for after in (LATE / 2, LATE):
             if self.done.wait(max(self.until + after - time.monotonic(), 0)):
                 return
             frame = sys._current_frames().get(main or 0)
             if frame is not None:
                 stack = traceback.extract_stack(frame)[-7:]
-                shown = [f"{Path(s.filename).name}:{s.lineno} {s.name}: {s.line}" for s in stack]
+                shown = [f"{place_of(s.filename)}:{s.lineno} {s.name}: {s.line}" for s in stack]
                 self.seen.append((frame.f_code, frame.f_lasti, shown))
 
     def inside(self) -> dict[str, Any]:
@@ -86,6 +91,21 @@ class Watch(threading.Thread):
             return {"one_call": False, "stack": []}
         (code, at, _), (code2, at2, stack) = self.seen
         return {"one_call": (code, at) == (code2, at2), "stack": stack}
+
+
+def place_of(filename: str) -> str:
+    """Return the path of a module inside its package's folder."""
+    for folder in ("/src/", "/site-packages/"):
+        if folder in filename:
+            return filename.rpartition(folder)[2]
+    return Path(filename).name
+
+
+def work_of_main() -> float:
+    """Return the seconds of a processor that the main thread has had."""
+    ident = threading.main_thread().ident
+    assert ident is not None
+    return time.clock_gettime(time.pthread_getcpuclockid(ident))
 
 
 def run(program: Program, moment: float) -> dict[str, Any]:
@@ -107,7 +127,11 @@ def run(program: Program, moment: float) -> dict[str, Any]:
     late = time.monotonic() - watch.until
     watch.done.set()
     watch.join()
-    row = {"moment": round(moment, 3), "ended": ended, "late": round(late, 3)}
+    worked = 0.0 if watch.worked is None else work_of_main() - watch.worked
+    row = {
+        "moment": round(moment, 3), "ended": ended, "late": round(late, 3),
+        "worked": round(worked, 3),
+    }  # fmt: skip
     return row | (watch.inside() if late > LATE else {})
 
 

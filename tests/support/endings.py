@@ -8,6 +8,7 @@ it ends with 1.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -28,6 +29,8 @@ from typing import Any
 import numpy as np
 
 from dala.cli import main
+from dala.gpu import create_surface
+from dala.gpu.compute import Cube, save_cube
 from dala.media import Frame, Scene, audio, parts, video
 
 #: Seconds after which a child hangs.
@@ -73,7 +76,27 @@ def careless(folder: Path) -> None:
     """Write a file under its own name, as no part of the library does."""
     with parts.PartFile(folder / "out/b.txt"), open(folder / "out/a.txt", "wb", 0) as file:
         for n in range(20):
-            file.write(bytes([n]))
+            file.write(bytes([n]) * 1000)
+
+
+def surface_picture(folder: Path) -> None:
+    with create_surface(64, 64) as surface:
+        surface.clear("red")
+        surface.save(folder / "out/a.png")
+
+
+def color_table(folder: Path) -> None:
+    save_cube(Cube(np.eye(3, dtype=np.float32)[:2] * 0.5), folder / "out/a.cube")
+
+
+def scene_video(folder: Path) -> None:
+    with Scene(16, 16, fps=10, device="cpu") as scene:
+        scene.add_overlay(color="red", size=(4, 4))
+        scene.render_to(folder / "out/a.mp4", 0.5, progress=False)
+
+
+def deep_picture(folder: Path) -> None:
+    Frame.from_array(np.zeros((16, 16, 3), np.float32)).save(folder / "out/a.tif")
 
 
 #: What the checks must find.
@@ -86,6 +109,14 @@ KINDS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "webp": (command("filter", "FOLDER/in.mp4", "FOLDER/out/a.webp", "--invert"), ["a.webp"]),
     "png": (command("filter", "FOLDER/in.png", "FOLDER/out/a.png", "--invert"), ["a.png"]),
     "audio": (sound, ["a.flac"]),
+    "apng": (command("filter", "FOLDER/in.mp4", "FOLDER/out/a.apng", "--invert"), ["a.apng"]),
+    "jpeg": (command("filter", "FOLDER/in.png", "FOLDER/out/a.jpg", "--invert"), ["a.jpg"]),
+    "deep picture": (deep_picture, ["a.tif"]),
+    "surface": (surface_picture, ["a.png"]),
+    "table": (color_table, ["a.cube"]),
+    "scene video": (scene_video, ["a.mp4"]),
+    "concat": (command("concat", "FOLDER/in.mp4", "FOLDER/in.mp4", "-o", "FOLDER/out/a.mp4"),
+               ["a.mp4"]),
     "page": (command("export", "--invert", "-o", "FOLDER/out/a.html"), ["a.html"]),
     "scene": (scene_file, ["a.json"]),
     "cut": (command("cut", "FOLDER/in.mp4", "--from", "0", "--to", "0.2", "-o",
@@ -279,6 +310,15 @@ def fill_all(folder: Path, rooms: list[int], kinds: list[str]) -> list[str]:
     return wrong
 
 
+def print_into(path: str) -> int:
+    """Write a file and print a line, as if nothing could be closed."""
+    with open(path, "wb", 0) as file:
+        file.write(b"the result")
+        with contextlib.suppress(OSError):
+            os.write(1, b"a line")
+    return 0
+
+
 # standard streams ---------------------------------------------------------------------------------
 def closed(words: list[str], numbers: list[int]) -> int:
     """Run a command as if the shell had closed some standard streams."""
@@ -288,7 +328,7 @@ def closed(words: list[str], numbers: list[int]) -> int:
         setattr(sys, names[number], None)
         setattr(sys, f"__{names[number]}__", None)
     try:
-        return main(words)
+        return print_into(words[1]) if words[0] == "print into" else main(words)
     except SystemExit as ended:
         return int(ended.code or 0)
 

@@ -40,6 +40,8 @@ SCENES = {
     "mandelbrot": Shown((96, 54), 1.0, (640, 360), 3.6),
     "grade": Shown(moment=2.0, large_moment=2.0),
     "titles": Shown(moment=8.4, large_moment=8.4),
+    "chart": Shown(moment=2.2, large_moment=5.0),
+    "badge": Shown(moment=2.0, large_moment=3.0),
     "visualizer": Shown(moment=4.05, large_moment=4.05),
     "virtual_background": Shown((160, 90), 1.0, (960, 540), 1.0),
     "comparison": Shown((200, 120), 0.0, (1200, 720), 0.0),

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from dala.batch.events import Event, Failed, Finished, Progressed, Started
-from dala.batch.tasks import FINAL, BatchTask, run_task
+from dala.batch.tasks import (
+    FINAL,
+    BatchTask,
+    Event,
+    Failed,
+    Finished,
+    Progressed,
+    Started,
+    run_task,
+)
 from dala.errors import error_line
 
 

@@ -65,7 +65,6 @@ LEFT_OUT: Final = {
     "cpu/pixels/float_rows.py",
     "cpu/pixels/gather.py",
     "cpu/ops/resize/float.py",
-    "cpu/ops/resize/sparse.py",
     "cpu/ops/warp/floats.py",
 }
 

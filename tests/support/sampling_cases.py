@@ -28,6 +28,8 @@ SIZES = (
     ((1, 1), (5, 4)), ((9, 1600), (9, 700)), ((64, 8), (64, 8)), ((96, 64), (12, 8)),
     ((2, 20000), (2, 5)),
 )  # fmt: skip
+#: Sizes of results that are half as large as their picture: around the least for each form.
+HALVES = ((3, 9), (1, 10), (2, 11), (3, 34), (5, 33), (4, 35), (18, 67), (7, 600))
 AFFINE = {
     "turned": (0.9925, -0.1219, 6.3, 0.1219, 0.9925, -4.1),
     "steep": (0.5, -0.9, 20.0, 0.8, 0.4, -9.0),
@@ -84,8 +86,21 @@ def places(height: int, width: int) -> np.ndarray:
 
 
 def cases(op: str, step: int = 1) -> Iterator[Case]:
-    """Return every ``step``-th case of an operation."""
-    return islice(_cases(op), 0, None, step)
+    """Return every ``step``-th case of an operation, and all of exact halves."""
+    yield from islice(_cases(op), 0, None, step)
+    if op == "resize":
+        yield from _halves()
+
+
+def _halves() -> Iterator[Case]:
+    for channels in (1, 3, 4):
+        for n, (rows, columns) in enumerate(HALVES):
+            image = picture(2 * rows, 2 * columns, channels, n)
+            for method in ("bilinear", "area"):
+                params = {"size": (columns, rows), "method": method}
+                yield Case(
+                    f"half: {rows} {columns} {channels} {method}", "resize", (image,), params
+                )
 
 
 def _cases(op: str) -> Iterator[Case]:

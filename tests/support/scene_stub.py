@@ -25,6 +25,8 @@ from fractions import Fraction
 from typing import Protocol, TypeAlias, overload
 
 from dala.gpu.compute.runnable import Runnable
+from dala.gpu.paint import Gradient
+from dala.gpu.path import Path
 from dala.media.audio.arriving import LiveSound
 from dala.media.audio.audio import Audio
 from dala.media.audio.effects import EffectValue
@@ -35,7 +37,7 @@ from dala.media.sources.seconds import TimeLike
 from dala.media.sources.speed import SpeedLike
 from dala.media.texture import Texture
 from dala.media.transitions.spec import TransitionLike
-from dala.typing import ColorLike, ImageLike, ParamValue
+from dala.typing import ColorLike, ImageLike, ParamValue, PathLike
 
 class SupportsAt(Protocol):
     def at(self, time: float, /) -> object: ...

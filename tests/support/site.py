@@ -14,6 +14,9 @@ from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).parents[2]
 
+#: Filters whose canvas is tried by `make test`; `make test-long` tries all.
+LIVE = ("sepia", "sharpen", "blend")
+
 
 def build(folder: pathlib.Path, live: str = "all", version: str = "") -> str:
     """Build the site into a folder, as ``make docs`` does; returns what MkDocs warned of.
@@ -60,3 +63,10 @@ def served(folder: pathlib.Path) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextlib.contextmanager
+def opened(site: pathlib.Path) -> Iterator[str]:
+    """Serve all versions of a site; yields the address of one."""
+    with served(site.parent) as address:
+        yield f"{address}{site.name}/"

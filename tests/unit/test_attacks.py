@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 
-from dala.errors import DalaError, KernelSyntaxError
+from dala.errors import DalaError, KernelSyntaxError, ShapeMismatch
 from dala.gpu.compute import Kernel, buffer, kernel, kernels
 
 BODIES = {
@@ -32,7 +33,7 @@ BODIES = {
     "f-string": "f'{{x.__class__}}'",
     "text": "'hello'",
     "bytes": "b'hello'",
-    "list": "[x, x][0]",
+    "list as the result": "[x, x]",
     "dict": "{{1: x}}[1]",
     "set": "{{x}}",
     "list comprehension": "[y for y in range(10)][0]",
@@ -86,7 +87,8 @@ TEXTS = {
     "annotation that runs": "def f(x: open('{canary}', 'w')): return x",
     "star args": "def f(*x): return 1",
     "keyword args": "def f(**x): return 1",
-    "while": "def f(x):\n    while True:\n        x = x + 1\n    return x",
+    "while else": "def f(x):\n    while x > 0:\n        x = x - 1\n    else:\n        x = 1\n"
+    "    return x",
     "try": "def f(x):\n    try:\n        return x\n    except Exception:\n        return x",
     "with": "def f(x):\n    with open('{canary}') as g:\n        return x",
     "raise": "def f(x):\n    raise ValueError\n    return x",
@@ -98,7 +100,12 @@ TEXTS = {
     "for else": "def f(x):\n    for i in range(3):\n        x = x + i\n    else:\n        x = 1\n"
     "    return x",
     "store into an array": "def f(a: Array):\n    a[0] = 1\n    return 1",
-    "assign an attribute": "def f(px: Pixel):\n    px.r = 1\n    return px",
+    "assign an attribute": "def f(px: Pixel):\n    px.red = 1\n    return px",
+    "assign a component twice": "def f(px: Pixel):\n    px.rr = (1, 2)\n    return px",
+    "list too long": "def f(x):\n    t = [" + "1, " * 300 + "]\n    return t[0]",
+    "list of different things": "def f(x):\n    t = [1, (1, 2)]\n    return t[0]",
+    "a tuple as the result": "def f(x):\n    return ((x, x, x), (x, x, x))",
+    "text as a number": "def f(x):\n    return sqrt('x')",
     "statement without effect": "def f(x):\n    x + 1\n    return x",
     "no return": "def f(x):\n    y = x",
     "no return in one branch": "def f(x):\n    if x > 0:\n        return x",
@@ -189,11 +196,11 @@ MESSAGES = [
         "Did you mean 'amount'?",
     ),
     (
-        "def f(x):\n    while x > 0:\n        x = x - 1\n    return x",
-        "kernel 'f', line 2: while loops are not part of the language\n"
-        "    while x > 0:\n"
+        "def f(x):\n    while x > 0:\n        x = x - 1\n    else:\n        x = 1\n    return x",
+        "kernel 'f', line 5: while ... else is not part of the language\n"
+        "    x = 1\n"
         "    ^\n"
-        "Write for i in range(n) with break.",
+        "Remove the else.",
     ),
     (
         "def f(x):\n    return x.__class__",
@@ -210,6 +217,41 @@ MESSAGES = [
         "End it with return value.",
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "advice"),
+    [
+        ("def f(px: Pixel):\n    vec3 c = px.rgb;\n    return c", "a type before a name", "Write"),
+        ("def f(x):\n    float y = 1.0\n    return y", "a type before a name", "x: float = 0.5"),
+        ("vec4 f(vec2 p) {\n  return p;\n}", "a function of GLSL", "Write def name(x):"),
+        ("def f(x):\n    return x && 1", "&& or ||", "'and', 'or', 'not'"),
+        ("def f(x):\n    return x > 1 ? 1 : 0", "? :", "a if condition else b"),
+        ("def f(x):\n    x++\n    return x", "++ or --", "x += 1"),
+        ("def f(x):\n    return float2(x, x).x", "no function 'float2'", "Write vec2(...)."),
+        ("def f(x):\n    return saturate(x)", "no function 'saturate'", "clamp(x, 0.0, 1.0)"),
+        ("def f(x):\n    return fragCoord.x", "'fragCoord' is not defined", "y, x = position()"),
+        ("def f(x):\n    return true", "'true' is not defined", "Write True."),
+        ("def f(a: Array):\n    return a[3 / 2]", "an index requires integers", "divided by //"),
+        ("def f(x):\n    for i in range(3 / 2):\n        x += i\n    return x",
+         "a range requires integers", "divided by //"),
+    ],
+)  # fmt: skip
+def test_habits_of_other_languages_have_advice(text, problem, advice):
+    with pytest.raises(KernelSyntaxError) as caught:
+        kernel(text)(buffer([1.0], device="reference"), out=buffer([1.0], device="reference"))
+    assert problem in str(caught.value)
+    assert advice in str(caught.value)
+
+
+def test_a_forgotten_annotation_is_named():
+    picture = np.zeros((4, 6, 3), np.uint8)
+    with pytest.raises(ShapeMismatch) as caught:
+        kernel("def plain(px):\n    return rgba(px, px, px)")(picture)
+    assert str(caught.value) == (
+        "plain: px must be declared as a picture, because the kernel computes pixels, "
+        "got (4, 6, 3). Write px: Pixel, or px: Image to read its neighbors."
+    )
 
 
 @pytest.mark.parametrize(("text", "message"), MESSAGES)

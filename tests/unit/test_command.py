@@ -18,6 +18,10 @@ from dala.gpu.protocol import BY_OPCODE, MAX_DEPTH
 RGBA = b"\x0a\x14\x1e\x28"
 COLOR = (10, 20, 30, 40)
 
+LINE = command.PathData(bytes([0, 1]), struct.pack("<4d", 1, 2, 3, 4))
+LINE_BYTES = struct.pack("<II", 2, 2) + LINE.verbs + LINE.points
+DASH = struct.pack("<I2d", 2, 5, 6)
+
 #: One call of each encoder, and its bytes as the protocol defines them.
 EXAMPLES = [
     ("clear", (COLOR,), b"\x01" + RGBA),
@@ -70,11 +74,35 @@ EXAMPLES = [
         (1, -2, 3, 4, 5, COLOR),
         b"\x1a" + struct.pack("<iiIII", 1, -2, 3, 4, 5) + RGBA,
     ),
-]
+    ("load_path", (7, LINE), b"\x1b" + struct.pack("<Q", 7) + LINE_BYTES),
+    ("remove_path", (7,), b"\x1c" + struct.pack("<Q", 7)),
+    ("fill_path", (7, "evenodd", 9, COLOR), b"\x1d" + struct.pack("<QBQ", 7, 1, 9) + RGBA),
+    ("stroke_path", (7, 2, "round", "bevel", 4, 1, 9, COLOR, [5, 6]),
+     b"\x1e" + struct.pack("<QdBBddQ", 7, 2, 1, 2, 4, 1, 9) + RGBA + DASH),
+    ("fill_shape", ("nonzero", 0, COLOR, LINE),
+     b"\x1f" + struct.pack("<BQ", 0, 0) + RGBA + LINE_BYTES),
+    ("stroke_shape", (2, "square", "round", 4, 1, 9, COLOR, [5, 6], LINE),
+     b"\x20" + struct.pack("<dBBddQ", 2, 2, 1, 4, 1, 9) + RGBA + DASH + LINE_BYTES),
+    ("push", (), b"\x21"),
+    ("pop", (), b"\x22"),
+    ("transform", (1, 2, 3, 4, 5, 6), b"\x23" + struct.pack("<6d", 1, 2, 3, 4, 5, 6)),
+    ("clip_shape", ("evenodd", LINE), b"\x24\1" + LINE_BYTES),
+    ("load_gradient", (7, "conic", "reflect", "oklab", True, 1, 2, 3, 4, 5, 6, [5, 6]),
+     b"\x25" + struct.pack("<QBBBB6d", 7, 2, 2, 2, 1, 1, 2, 3, 4, 5, 6) + DASH),
+    ("load_pattern", (7, 8, "repeat", "nearest", 1, 2, 3, 4, 5, 6),
+     b"\x26" + struct.pack("<QQBB6d", 7, 8, 1, 1, 1, 2, 3, 4, 5, 6)),
+    ("remove_paint", (7,), b"\x27" + struct.pack("<Q", 7)),
+    ("begin_layer", (0.5, "add", "[]"), b"\x28" + struct.pack("<dBI", 0.5, 1, 2) + b"[]"),
+    ("end_layer", (), b"\x29"),
+    ("load_mask", (7, 2, 1, b"ab"), b"\x2a" + struct.pack("<QIII", 7, 2, 1, 2) + b"ab"),
+    ("remove_mask", (7,), b"\x2b" + struct.pack("<Q", 7)),
+    ("draw_masks", (9, COLOR, [(7, -1, 2)]),
+     b"\x2c" + struct.pack("<Q", 9) + RGBA + struct.pack("<IQii", 1, 7, -1, 2)),
+]  # fmt: skip
 
 
 def test_every_opcode_has_an_example():
-    assert [example[2][0] for example in EXAMPLES] == list(range(1, 27)) == sorted(BY_OPCODE)
+    assert [example[2][0] for example in EXAMPLES] == list(range(1, 0x2D)) == sorted(BY_OPCODE)
 
 
 @pytest.mark.parametrize(("name", "args", "data"), EXAMPLES, ids=[e[0] for e in EXAMPLES])
@@ -85,6 +113,7 @@ def test_bytes_of_each_command(name, args, data):
     assert made.encode() == data
 
 
+FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 VALUES = {
     "u32": st.integers(0, 2**32 - 1),
     "i32": st.integers(-(2**31), 2**31 - 1),
@@ -93,6 +122,17 @@ VALUES = {
     "rgba": st.tuples(*[st.integers(0, 255)] * 4),
     "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
     "data": st.binary(max_size=20),
+    "f64": FLOATS,
+    "numbers": st.lists(FLOATS, max_size=4).map(tuple),
+    "path": st.lists(st.tuples(FLOATS, FLOATS), max_size=4).map(
+        lambda points: command.PathData(
+            bytes(range(2))[: len(points)] + b"\1" * (len(points) - 2),
+            b"".join(struct.pack("<2d", *point) for point in points),
+        )
+    ),
+    "places": st.lists(
+        st.tuples(st.integers(0, 2**64 - 1), *[st.integers(-(2**31), 2**31 - 1)] * 2), max_size=3
+    ).map(tuple),
 }
 
 
@@ -109,6 +149,8 @@ def one_command(draw, depth=2):
             fields["w"], fields["h"] = draw(st.integers(0, 5)), draw(st.integers(0, 5))
             size = fields["w"] * fields["h"] * 4
             fields[name] = draw(st.binary(min_size=size, max_size=size))
+        elif kind.names:
+            fields[name] = draw(st.sampled_from(kind.names))
         else:
             fields[name] = draw(VALUES[kind.name])
     return DrawCommand(layout.name, 0, fields)

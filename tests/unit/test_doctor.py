@@ -22,6 +22,7 @@ M4 = Device("webgpu:0", "Apple M4", "webgpu", "integrated", True, ("f32",), "", 
 INSTALLED = {
     "numpy": "2.4.6", "llvmlite": "0.50.0", "wgpu": "0.32.0", "rendercanvas": "2.7.2",
     "av": "18.1.0", "pillow": "13.0.0", "freetype-py": "2.5.1", "font-source-sans-pro": "0.0.1",
+    "resvg-py": "0.5.0",
     "uharfbuzz": "0.50", "pymupdf-fonts": "1.0.5", "opencolorio": "2.4", "onnxruntime": "1.31.1",
     "onnxruntime-ep-webgpu": "0.4.0", "glfw": "2.11.0",
 }  # fmt: skip
@@ -142,6 +143,20 @@ def test_nvidia_container_without_graphics():
     what, fix = only_problem(machine(gpu_nodes=NVIDIA_NODES))
     assert "only the compute part of its driver" in what
     assert "NVIDIA_DRIVER_CAPABILITIES=all" in fix
+    assert 'pip install "dala-gpu[cuda]"' in fix
+
+
+def test_nvidia_container_whose_driver_is_too_old():
+    probe = machine(gpu_nodes=NVIDIA_NODES, cuda_error="cuInit reported NO_DEVICE.")
+    first, _ = diagnose(probe).problems
+    assert "cuInit reported NO_DEVICE." in first[0]
+    assert "530 or newer" in first[1]
+
+
+def test_nvidia_container_with_cuda():
+    gpu = Device("cuda:0", "NVIDIA H200", "webgpu", "discrete", True, ("f32",), "CUDA 13.0", "CUDA")
+    probe = machine(gpu_nodes=NVIDIA_NODES, devices=(gpu, CPU), vulkan_loader=False)
+    assert diagnose(probe).ok
 
 
 def test_gpu_without_a_driver():
@@ -270,7 +285,7 @@ def test_missing_extras_are_not_problems():
     ]
     assert {name: facts.missing for name, facts in report.extras.items()} == {
         "media": ["av", "pillow"], "text": [], "color": [], "ml": [], "view": ["glfw"], "live": [],
-        "studio": [], "batch": [], "cluster": [],
+        "studio": [], "batch": [], "cluster": [], "cuda": [],
     }  # fmt: skip
 
 
@@ -321,13 +336,14 @@ def test_the_page():
         "Extras (optional)\n"
         "  media   pictures, videos and text (dala.media): missing av\n"
         '          pip install "dala-gpu[media]"\n'
-        "  text    complex scripts, ligatures and kerning in text: installed\n"
+        "  text    a font with Arabic, Hebrew, Thai, Devanagari and Georgian: installed\n"
         "  color   LUT files that OpenColorIO reads: installed\n"
         "  ml      models (dala.ml): installed\n"
         "  view    windows: installed\n"
         "  live    playing sound, WHIP, a virtual camera for calls: installed\n"
         "  studio  the studio, a page to play with (dala.studio): installed\n"
         "  batch   folders of pictures and videos (dala.batch): installed\n"
+        "  cuda    NVIDIA GPUs without Vulkan: installed\n"
         "  cluster dala.batch over many machines: installed\n"
         "\n"
         "1 problem found."

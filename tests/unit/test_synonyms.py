@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from dala.cli import COMMANDS
 from dala.errors import did_you_mean
 from dala.errors.synonyms import _rows, meant_by, normalized
+from dala.gpu import Path, Surface
 from dala.gpu.compute.lang.parser import FUNCTIONS
+from dala.gpu.input.calls import CURSORS
+from dala.gpu.input.events import EVENT_TYPES
+from dala.media import Scene
+from dala.media.audio import Audio
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.scene.nodes.property_types import PLACES
+from dala.media.scene.nodes.shape import ShapeNode
 from dala.media.sources.easing import EASINGS
+from dala.media.text.fonts.faces import GENERIC
 from dala.media.transitions import TRANSITIONS
+from dala.media.video.encode import CODECS
 from dala.media.video.options import EncodeOptions
 
 KINDS = {
@@ -19,6 +28,16 @@ KINDS = {
     "transitions": TRANSITIONS,
     "easings": EASINGS,
     "places": PLACES,
+    "fonts": GENERIC,
+    "codecs": CODECS,
+    "cursors": CURSORS,
+    "shapes": ShapeNode.PROPERTIES,
+    "commands": COMMANDS,
+    "events": EVENT_TYPES,
+    "surfaces": dir(Surface),
+    "paths": dir(Path),
+    "sounds": dir(Audio),
+    "scenes": dir(Scene),
 }
 
 
@@ -37,15 +56,36 @@ KINDS = {
         ("filters", "blurr", ["blur"]),
         ("filters", "zzzz", []),
         ("filters", "solarize", []),
-        ("functions", "cross", []),
-        ("functions", "asin", []),
-        ("functions", "lerp", ["mix"]),
-        ("functions", "distance", ["length"]),
+        ("functions", "dFdx", []),
+        ("functions", "norm", ["length"]),
         ("functions", "sqr", ["sqrt"]),
         ("easings", "easeInOut", ["ease-in-out"]),
         ("easings", "easy ease", ["ease-in-out"]),
         ("places", "north_west", ["top-left"]),
         ("places", "", []),
+        ("places", "tl", ["top-left"]),
+        ("fonts", "Helvetica", ["sans-serif"]),
+        ("fonts", "Courier New", ["monospace"]),
+        ("fonts", "Comic Sans", []),
+        ("events", "click", ["pointer_down"]),
+        ("events", "mousemove", ["pointer_move"]),
+        ("events", "keyPressed", ["key_down"]),
+        ("cursors", "hand", ["pointer"]),
+        ("shapes", "color", ["fill"]),
+        ("shapes", "stroke_width", ["width"]),
+        ("codecs", "x265", ["hevc"]),
+        ("codecs", "xvid", ["mpeg4"]),
+        ("commands", "convert", ["filter"]),
+        ("commands", "ffprobe", ["info"]),
+        ("commands", "join", ["concat"]),
+        ("commands", "trim", ["cut"]),
+        ("events", "mousedown", ["pointer_down"]),
+        ("events", "MouseMotion", ["pointer_move"]),
+        ("surfaces", "mouse", ["pointer"]),
+        ("surfaces", "rotate", ["transformed"]),
+        ("paths", "bezierCurveTo", ["cubic_to"]),
+        ("sounds", "delay", ["at"]),
+        ("scenes", "write_videofile", ["render_to"]),
     ],
 )
 def test_what_a_name_means(kind, name, expected):
@@ -54,7 +94,7 @@ def test_what_a_name_means(kind, name, expected):
 
 def test_the_advice_is_a_question():
     assert did_you_mean("crossfade", TRANSITIONS) == "Did you mean 'dissolve'?"
-    assert did_you_mean("cross", FUNCTIONS) == ""
+    assert did_you_mean("outer_space", FUNCTIONS) == ""
 
 
 def test_every_row_names_something_that_is_there():
@@ -62,7 +102,7 @@ def test_every_row_names_something_that_is_there():
     fits = {"contain", "cover", "stretch"}
     codecs = {"h264", "hevc", "av1", "vp9", "prores"}
     assert all(codec in EncodeOptions.specs()["codec"].doc for codec in codecs)
-    known = {"-"} | parameters | fits | codecs
+    known = {"-", "crf", "codec", "no-audio"} | parameters | fits | codecs
     for names in KINDS.values():
         known |= set(names)
     rows = list(_rows())

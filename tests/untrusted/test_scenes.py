@@ -48,6 +48,7 @@ FORMS = (
     lambda path: {"type": "luma", "picture": str(path), "duration": 1},
     lambda path: {"source": str(path)},
     lambda path: f"{path}\n",
+    lambda path: f"{path.parents[1]}/inside/a\n/../../outside/{path.name}",
 )
 IN_OPEN = 0x20
 
@@ -86,6 +87,10 @@ def folders(tmp_path_factory):
     Frame.from_array(np.zeros((8, 8, 3), np.uint8), device="cpu").save(outside / "picture.png")
     shutil.copy(outside / "picture.png", inside / "picture.png")
     shutil.copy(next(f.path for f in bundled() if not f.package), outside / "letters.ttf")
+    (inside / "a\n").mkdir()  # what has a line end may be the text of a file, and is no name
+    (outside / "drawing.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><path d="M0 0h8v8z"/></svg>'
+    )
     (outside / "words.srt").write_text(CUES)
     (outside / "table.cube").write_text("LUT_1D_SIZE 2\n0 0 0\n1 1 1\n")
     (outside / "model.onnx").write_bytes(b"x")

@@ -20,7 +20,7 @@ pytest.importorskip("fsspec", reason="needs the batch extra")
 
 import dala
 from dala import batch, web
-from dala.batch.storage.faults import Retries
+from dala.batch.storage.remote import Retries
 from dala.cli import main
 from dala.errors import describe, masked, masked_error
 from dala.gpu import Surface
@@ -38,9 +38,8 @@ from dala.media import (
     screen,
     video,
 )  # fmt: skip
-from dala.media.live.connection import connection_error
+from dala.media.live.connection import SendingFailed, connection_error
 from dala.media.live.destination import destination_of
-from dala.media.live.transport import SendingFailed
 from dala.media.video.source import source_of
 from dala.ml.gpu import load_model
 from dala.samples import photo

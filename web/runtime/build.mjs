@@ -32,7 +32,7 @@ try {
     ["--declaration", "--emitDeclarationOnly", "--stripInternal", "--outDir", folder],
     { cwd: here, stdio: "inherit" },
   );
-  const names = ["expressions", "document", "pictures", "chain", "element", "gpu", "index"];
+  const names = ["expressions", "document", "pictures", "chain", "clock", "element", "gpu", "index"];
   const text = names.map((name) =>
     readFileSync(join(folder, `${name}.d.ts`), "utf8")
       .replace(/^import .*?;\n/gms, "")

@@ -11,7 +11,7 @@ from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.kernels.filter import CATEGORIES, FilterSpec
 from dala.media.filters.calls import module_of
 from dala.media.filters.declarations import declared
-from dala.media.filters.generate import row
+from tests.support.filter_stubs import row
 from website.catalogue import costs, live
 from website.catalogue.pictures import Pictures
 from website.catalogue.programs import command, program

@@ -55,7 +55,7 @@ def element(spec: FilterSpec, before: str, pictures: Pictures) -> list[str]:
     return [
         "## In your browser",
         "",
-        "This canvas runs the filter on your GPU, through WebGPU. Nothing is sent anywhere: open a picture of yours, or your camera. Without WebGPU it is a still.",
+        "This canvas runs the filter on your GPU, through WebGPU. Nothing is sent anywhere: open a picture of yours, or your camera. [Where WebGPU is off](../../web.md#where-webgpu-is-off), it is a still.",
         "",
         '<div class="live">',
         f'<dala-chain src="live/{spec.name}.json"><img src="{spec.name}.webp" alt="The picture after {spec.name}"></dala-chain>',

@@ -62,6 +62,20 @@ PROGRAMS = {
     scene.add_overlay(color="white", position=(320, 60), size=(110, 150), opacity=0.3)
     result = scene.render(0)
 """,
+    "shape": """\
+    star = dala.gpu.Path.star(70, 70, 64, points=7)
+    scene.add_shape(star, fill="gold", stroke="white", width=4, position=(60, 60), rotation=12)
+    ring = dala.gpu.Path.circle(60, 60, 54)
+    scene.add_shape(ring, stroke="tomato", width=10, trim=(0.1, 0.8), position=(280, 70))
+    result = scene.render(0)
+""",
+    "svg": """\
+    logo = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 4"><circle cx="2" cy="2" r="2" fill="teal"/></svg>'
+    with open("logo.svg", "w") as file:
+        file.write(logo)
+    scene.add_svg("logo.svg", width=160, position=(160, 55), rotation=15)
+    result = scene.render(0)
+""",
     "text": """\
     scene.add_text("Good evening", size=52, weight="bold", position=(30, 40), shadow=True)
     scene.add_text("Text wraps in its box, and is shaped.", size=24, width=300, position=(30, 130))
@@ -105,7 +119,9 @@ FILES = {
 {"type": "scene", "position": [60, 40], "rotation": -8, "scene": {
   "width": 240, "height": 135, "background": "teal",
   "nodes": [{"type": "text", "text": "a scene", "size": 32, "position": [20, 40]}]}}""",
+    "shape": '{"type": "shape", "path": "M0 0 L90 30 L20 80 Z", "fill": "gold", "position": [60, 60]}',
     "subtitles": '{"type": "subtitles", "source": "talk.srt", "size": 24}',
+    "svg": '{"type": "svg", "source": "logo.svg", "width": 160, "position": [160, 55]}',
     "text": """\
 {"type": "text", "text": "Good evening", "size": 52, "weight": "bold",
  "position": [30, 40], "shadow": true}""",

@@ -12,8 +12,8 @@ from dala.gpu.compute.kernels.filter import parameter_of
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared
-from dala.media.filters.generate import row
 from dala.ml.models import NAMES
+from tests.support.filter_stubs import row
 from website.catalogue import costs, examples
 from website.catalogue.pictures import Pictures
 from website.docstrings import parse, table

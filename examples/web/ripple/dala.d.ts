@@ -51,6 +51,8 @@ interface Plan {
     steps: PlanStep[];
     shape: Expression[];
     dtype: "u8" | "f32";
+    /** Pairs of buffers that change places after each frame. */
+    swaps?: [number, number][];
 }
 interface ChainDocument {
     format: "dala-chain";
@@ -61,6 +63,10 @@ interface ChainDocument {
     size: [number, number] | null;
     controls: Control[];
     notes: string[];
+    /** What the page gives the kernels: "time", "frame", "pointer", "date". */
+    roles?: string[];
+    /** Whether the chain draws by itself, without a picture. */
+    generator?: boolean;
     shaders: {
         file?: string;
         text?: string;
@@ -89,11 +95,17 @@ interface RawPicture {
     width: number;
     height: number;
 }
-type Source = RawPicture | ImageData | ImageBitmap | HTMLImageElement | HTMLVideoElement | HTMLCanvasElement | OffscreenCanvas | VideoFrame | Blob;
+/** The size of a result, for chains that draw by themselves. */
+interface Size {
+    width: number;
+    height: number;
+}
+type Source = Size | RawPicture | ImageData | ImageBitmap | HTMLImageElement | HTMLVideoElement | HTMLCanvasElement | OffscreenCanvas | VideoFrame | Blob;
 type External = ImageBitmap | HTMLVideoElement | HTMLCanvasElement | OffscreenCanvas | VideoFrame;
 declare const isVideoFrame: (v: unknown) => v is VideoFrame;
 declare function isRaw(source: Source): source is RawPicture;
-declare function sizeOf(source: External | RawPicture): [number, number];
+declare function isSize(source: Source): source is Size;
+declare function sizeOf(source: External | RawPicture | Size): [number, number];
 /** Decode what has to be decoded. Alpha is not premultiplied, so that bytes stay as they are. */
 declare function decoded(source: Blob | HTMLImageElement): Promise<ImageBitmap>;
 /** Return true for what `decoded` takes. */
@@ -111,6 +123,15 @@ interface RunOptions {
      * for it, instead of as the browser does. Takes a copy of the frame through memory.
      */
     yuv?: boolean;
+    /** Seconds since the beginning, for kernels that ask for the time. */
+    time?: number;
+    /**
+     * The frame's number; by default one more than the last. Programs that remember frames take the
+     * same number as the same frame again, and begin anew with a lower one.
+     */
+    frame?: number;
+    /** The pointer in pixels of the picture, and 1 while it is pressed. */
+    pointer?: [number, number, number];
 }
 /** The result of a run. It can be read or drawn until the chain runs again. */
 declare class Result {
@@ -138,6 +159,8 @@ declare class Chain {
     private gpu?;
     private instance?;
     private runs;
+    /** The number of the last frame. */
+    private frame;
     private closed;
     private constructor();
     /** Load a chain: the address of a chain.json, the `#id` of a script element, or the object. */
@@ -148,10 +171,17 @@ declare class Chain {
     private open;
     /** Whether the device was lost; the next run opens another. */
     get lost(): boolean;
-    /** Run the chain on a picture; parameters that are not given have their exported values. */
+    /** Whether frames differ though nothing is changed: by time, or by what programs remember. */
+    get animated(): boolean;
+    /**
+     * Run the chain on a picture; parameters that are not given have their exported values. A chain
+     * that draws by itself takes a size: `{width, height}`.
+     */
     run(source: Source, params?: Params, options?: RunOptions): Promise<Result>;
     /** Run the chain and show the result on a canvas. */
     draw(source: Source, canvas: HTMLCanvasElement | OffscreenCanvas, params?: Params, options?: RunOptions): Promise<Result>;
+    /** Set what kernels are given of this moment, where they ask for it. */
+    private moment;
     /** Release the chain's memory on the GPU. */
     close(): void;
     /** Numbers of all symbols for parameters by name. */
@@ -168,6 +198,21 @@ declare class Chain {
 /** The value of a control as pages show it. */
 declare function shown(c: Control, numbers: number[]): Params[string];
 
+declare class Clock {
+    /** Seconds since the beginning. */
+    time: number;
+    /** The number of the frame. */
+    frame: number;
+    speed: number;
+    /** Whether it runs; not at first where readers ask for less motion. */
+    playing: boolean;
+    private last;
+    /** Go on to the frame of a moment, in milliseconds; a paused clock stays. */
+    tick(now: number): void;
+    /** Begin again at 0. */
+    restart(): void;
+}
+
 interface MountOptions {
     /** The address of a chain.json, the `#id` of a script element, or the document itself. */
     src: string | URL | ChainDocument;
@@ -177,11 +222,15 @@ interface MountOptions {
     ui?: "full" | "sliders" | "none";
     /** Convert video frames as Dala does on the desktop; see `RunOptions.yuv`. */
     yuv?: boolean;
+    /** Fill the window with the picture, with the controls in a panel that hides. */
+    fill?: boolean;
 }
 interface Mounted {
     /** The chain; undefined where there is no WebGPU. */
     readonly chain: Chain | undefined;
     readonly canvas: HTMLCanvasElement;
+    /** The time that kernels are given; it can be paused, and set. */
+    readonly clock: Clock;
     /** Change parameters; the sliders follow. */
     set(params: Params): void;
     /** Show a picture or a video: a file or its address, or the camera. */
@@ -193,7 +242,7 @@ interface Mounted {
 /** Show a chain inside an element. Resolves once its first picture is shown, or its still. */
 declare function mount(element: HTMLElement, options: MountOptions): Promise<Mounted>;
 declare const Base: typeof HTMLElement;
-/** `<dala-chain src="chain.json" ui="full | sliders | none" picture="..." yuv>`. */
+/** `<dala-chain src="chain.json" ui="full | sliders | none" picture="..." yuv fill>`. */
 declare class DalaChain extends Base {
     private view;
     connectedCallback(): void;
@@ -202,7 +251,7 @@ declare class DalaChain extends Base {
     get ready(): Promise<Mounted | undefined>;
 }
 
-/** Raised where a browser has no WebGPU. */
+/** Raised where a browser has no WebGPU; the message says what to do. */
 declare class Unsupported extends Error {
     name: string;
 }

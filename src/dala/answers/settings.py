@@ -177,7 +177,7 @@ def _choices(p: FilterParam) -> Sequence[bool | str]:
 
 
 def _listed(name: str, p: FilterParam) -> Ends | bool | None:
-    """Return what ``ENDS`` says of a parameter; False for nothing."""
+    """Return the entry of a parameter in ``ENDS``; False for none."""
     for home in (name, ""):
         if p.name in ENDS.get(home, {}):
             return ENDS[home][p.name]

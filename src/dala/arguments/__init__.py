@@ -32,7 +32,7 @@ from dala.arguments.numbers import (
     sides,
 )
 from dala.arguments.words import Fitting, Flag, Selection, Settings, Text
-from dala.errors import DalaError, ParameterError
+from dala.errors import DalaError, FolderGiven, ParameterError
 from dala.errors.masking import resembles_url
 
 if TYPE_CHECKING:
@@ -41,10 +41,21 @@ if TYPE_CHECKING:
 __all__ = [
     "DURATION", "SECONDS", "WAIT", "ArgumentKind", "Duration", "Fitting", "Flag", "Integer",
     "Quantity", "Rate", "Ratio", "Selection", "Settings", "Size", "Text", "checked_path",
-    "items_of", "refuse_url", "sides",
+    "items_of", "refuse_folder", "refuse_url", "sides",
 ]  # fmt: skip
 
 T = TypeVar("T")
+
+
+def refuse_folder(call: str, path: Path) -> None:
+    """Raise if a path that must name a file names a folder.
+
+    >>> refuse_folder("Frame.open", Path("/"))
+    Traceback (most recent call last):
+    dala.errors.FolderGiven: Frame.open: '/' is a folder. Name a file in it.
+    """
+    if path.is_dir():
+        raise FolderGiven(f"{call}: '{path}' is a folder. Name a file in it.", call=call)
 
 
 def checked_path(

@@ -30,7 +30,7 @@ class ArgumentKind(ABC, Generic[T]):
         return text
 
     def advice(self, value: Any) -> str:
-        """Return what may help after a refused value; "" for nothing."""
+        """Return advice about a refused value; "" for none."""
         return ""
 
     def check(self, call: str, argument: str, value: Any) -> T:
@@ -63,5 +63,5 @@ class ArgumentKind(ABC, Generic[T]):
         return self
 
     def card(self) -> dict[str, Any]:
-        """Return what a page needs to make a control of it, as JSON."""
+        """Return the description of its control on a page, as JSON."""
         return {"type": "text"}

@@ -51,7 +51,7 @@ class Integer(ArgumentKind[int]):
         return int(text)
 
     def card(self) -> dict[str, Any]:
-        """Return what a page needs to make a control of it, as JSON."""
+        """Return the description of its control on a page, as JSON."""
         return {"type": "int", "low": self.low, "high": self.high}
 
 
@@ -101,7 +101,7 @@ class Quantity(ArgumentKind[float]):
         return float(text)
 
     def card(self) -> dict[str, Any]:
-        """Return what a page needs to make a control of it, as JSON."""
+        """Return the description of its control on a page, as JSON."""
         return {"type": "number", "low": self.low, "high": self.high}
 
 

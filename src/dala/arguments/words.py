@@ -45,7 +45,7 @@ class Selection(ArgumentKind[Any]):
         return did_you_mean(value, [one for one in self.values if isinstance(one, str)])
 
     def card(self) -> dict[str, Any]:
-        """Return what a page needs to make a control of it, as JSON."""
+        """Return the description of its control on a page, as JSON."""
         return {"type": "choice", "choices": list(self.values)}
 
 
@@ -67,7 +67,7 @@ class Flag(ArgumentKind[bool]):
         return value
 
     def card(self) -> dict[str, Any]:
-        """Return what a page needs to make a control of it, as JSON."""
+        """Return the description of its control on a page, as JSON."""
         return {"type": "bool"}
 
 

@@ -23,6 +23,7 @@ from dala.batch.tasks import Json, JsonObject, object_of, text_of
 from dala.errors import ParameterError
 from dala.gpu.compute.kernel import Kernel, KernelFunction, kernel, registered
 from dala.gpu.compute.lang.declaration import KernelDecl
+from dala.gpu.compute.passes.program import KernelProgram
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared
 from dala.media.filters.plans import Filter, FilterValue, check
@@ -98,6 +99,11 @@ def _packed(item: ChainItem, origin: str, keep: Keep) -> JsonObject:
     runnable = _runnable(what, origin)
     checked = runnable if isinstance(runnable, Runnable) else str(what)
     check((checked, given), origin)
+    if isinstance(runnable, KernelProgram):
+        raise ParameterError(
+            f"{origin}: {runnable.name!r} is a program of several passes, which jobs do not split. "
+            "Use dala filter."
+        )
     if isinstance(runnable, Kernel):
         made: JsonObject = {"kernel": kernel_text(runnable), "name": runnable.name}
     elif isinstance(runnable, Runnable):
@@ -145,7 +151,7 @@ def _inlined(decl: KernelDecl) -> str:
                 return node
             return ast.parse(repr(decl.constants[node.id]), mode="eval").body
 
-    tree = ast.parse(decl.source.text)
+    tree = ast.parse(decl.source.python)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     for function in functions:
         function.decorator_list = []
@@ -198,7 +204,7 @@ def _pixels(value: object) -> np.ndarray | None:
 
 
 # on a worker --------------------------------------------------------------------------------------
-def unpack_chain(chain: Sequence[Json], work: str, max_pixels: int = 1 << 28) -> list[Filter]:
+def unpack_chain(chain: Sequence[Json], work: str) -> list[Filter]:
     """Return the filters of a chain, with their pictures and tables loaded.
 
     >>> unpack_chain([{"filter": "blur", "params": {"radius": 3}}], ".")
@@ -208,7 +214,7 @@ def unpack_chain(chain: Sequence[Json], work: str, max_pixels: int = 1 << 28) ->
     for item in chain:
         assert isinstance(item, dict)
         given = object_of(item, "params")
-        params = {key: _loaded(value, work, max_pixels) for key, value in given.items()}
+        params = {key: _loaded(value, work) for key, value in given.items()}
         if "kernel" in item:
             made.append((_kernel(text_of(item, "name"), text_of(item, "kernel")), params))
         else:
@@ -222,19 +228,19 @@ def _kernel(name: str, text: str) -> Kernel:
     return Kernel(name, kernel(text).decl)
 
 
-def _loaded(value: Json, work: str, max_pixels: int) -> FilterValue:
+def _loaded(value: Json, work: str) -> FilterValue:
     if isinstance(value, dict) and _ARRAY in value:
         data = storage.read_bytes(storage.join(work, text_of(value, _ARRAY)))
         return cast("FilterValue", np.load(io.BytesIO(data), allow_pickle=False))
     if isinstance(value, dict) and _FILE in value:
         name = storage.join(work, text_of(value, _FILE))
-        return _file(name, text_of(value, "type"), max_pixels)
+        return _file(name, text_of(value, "type"))
     if isinstance(value, list):
-        return cast("FilterValue", tuple(_loaded(one, work, max_pixels) for one in value))
+        return cast("FilterValue", tuple(_loaded(one, work) for one in value))
     return cast("FilterValue", value)
 
 
-def _file(name: str, type: str, max_pixels: int) -> FilterValue:
+def _file(name: str, type: str) -> FilterValue:
     from dala.media.files import load, load_array
     from dala.media.filters.luts import load_lut
 
@@ -245,12 +251,12 @@ def _file(name: str, type: str, max_pixels: int) -> FilterValue:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, name.rpartition("/")[2])
             path.write_bytes(storage.read_bytes(name))
-            return _file(str(path), type, max_pixels)
+            return _file(str(path), type)
     if type == "lut":
         return load_lut(path)
     if type == "map":
         return load_array(path)
-    picture = load(path, max_pixels)
+    picture = load(path, 1 << 28)
     picture.load()
     return picture
 

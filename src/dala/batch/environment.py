@@ -64,7 +64,7 @@ def _codecs() -> dict[str, str]:
 
 
 def _encoder(name: str) -> str:
-    """Return an encoder, with what decides its bytes.
+    """Return an encoder, with the facts that its bytes depend on.
 
     x264 gives the same bytes with SSE4, AVX and AVX2, and is kept from using AVX-512; with less it
     gives others. Other encoders give the same with all instructions.
@@ -82,7 +82,7 @@ def _encoder(name: str) -> str:
 
 
 def _device(device: str) -> str:
-    """Return the kind of a device: what computes, and through which interface."""
+    """Return the kind of a device: its engine, and its interface."""
     import dala
 
     if device in _COMPILERS:  # without a list of adapters, which takes a second to make
@@ -96,7 +96,7 @@ def _device(device: str) -> str:
 def environment(
     device: str = "", encoder: str = "", kind: str = "", *, exact: bool = False
 ) -> dict[str, str]:
-    """Return what this machine would compute and encode with.
+    """Return the devices and encoders that this machine would use.
 
     Args:
         device: the id of the device that filters run on; "" for none.
@@ -120,7 +120,7 @@ def environment(
 
 
 def resumed_environment(own: Mapping[str, str], before: object) -> dict[str, str]:
-    """Return what a resumed plan fixes: floats keep the level that they were begun with.
+    """Return the environment of a resumed plan: floats keep the level that they were begun with.
 
     >>> before = {"CPU level of floats": "avx2"}
     >>> resumed_environment({"CPU level of floats": "avx512"}, before)
@@ -143,7 +143,7 @@ def adopt_environment(wanted: Mapping[str, str]) -> None:
 
 
 def check_environment(wanted: Mapping[str, str]) -> None:
-    """Check that this machine matches what a plan fixes.
+    """Check that this machine matches the environment of a plan.
 
     Raises:
         BatchError: it does not; the error names the machine and each difference.
@@ -175,7 +175,7 @@ def check_environment(wanted: Mapping[str, str]) -> None:
 
 
 def check_level(wanted: Mapping[str, str], floats: Callable[[], str]) -> None:
-    """Check that this worker may do what a file needs, where the plan has a level for floats only.
+    """Check that this worker may do a file's work, where the plan has a level for floats only.
 
     Args:
         wanted: what the plan fixes.

@@ -1,4 +1,4 @@
-"""Jobs: what is to be done with which files, planned before it is run."""
+"""Jobs: work on files, planned before it is run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final, Unpack, cast
 
 from dala.batch.chains import Assets
-from dala.batch.display import Display
-from dala.batch.driver import Driver, Step
+from dala.batch.driver import Display, Driver, Step
 from dala.batch.environment import environment, processor_text, resumed_environment
 from dala.batch.manifest import Manifest
 from dala.batch.options import RunOptions
@@ -89,7 +88,7 @@ class BatchJob(ABC):
         }  # fmt: skip
 
     def header(self) -> JsonObject:
-        """Return what must be the same for a job to be resumed."""
+        """Return the facts that must be equal for a job to be resumed."""
         fixed: JsonObject = {**self.environment}
         return {"version": _VERSION, **self._what(), "environment": fixed}
 
@@ -135,7 +134,7 @@ class BatchJob(ABC):
 
     @abstractmethod
     def plan(self, calibrate: bool = True) -> BatchPlan:
-        """Return what the job would do: files, tasks, bytes, and an estimate of the time.
+        """Return the plan of the job: files, tasks, bytes, and an estimate of the time.
 
         Args:
             calibrate: do a piece of the job for a few seconds, in as many processes as a run on
@@ -152,13 +151,13 @@ class BatchJob(ABC):
         self._assets.write(self.work if folder is None else folder)
 
     def resources(self) -> Resources:
-        """Return what tasks of this job need, where the caller does not say."""
+        """Return the default resources of this job's tasks."""
         return Resources(threads=self._threads, device=self._device or "cpu")
 
     # running ----------------------------------------------------------------------------------
     @takes(RunOptions)
     def run(self, on: str = "local", **given: Unpack[RunKeywords]) -> BatchReport:
-        """Run the job; return what was done. Files that failed are in ``report.failures``.
+        """Run the job; return a report. Files that failed are in ``report.failures``.
 
         Args:
             on: "local" for processes of this machine, "ray" for the Ray cluster that is there, or

@@ -17,7 +17,7 @@ _kept: dict[str, Closing] = {}
 
 @contextmanager
 def kept(key: str, make: Callable[[], T]) -> Iterator[T]:
-    """Yield what the task before has left under a key, else a new one.
+    """Yield the object that an earlier task kept under a key, else a new one.
 
     It stays for the next task. After an exception, and where the next task has another key, it is
     closed.
@@ -50,7 +50,7 @@ def kept(key: str, make: Callable[[], T]) -> Iterator[T]:
 
 
 def close_kept() -> None:
-    """Close what was kept.
+    """Close all kept objects.
 
     >>> close_kept()
     """

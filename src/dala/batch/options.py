@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dala.arguments import DURATION, ArgumentKind, Duration, Flag, Integer, Quantity, Text
 from dala.media.pictures.options import PictureOptions
-from dala.media.scene.clock import SceneRate
+from dala.media.scene.options import SceneRate
 from dala.media.video.options import EncoderOptions, FilterOptions
 from dala.options import DeviceOptions, Options, option
 

@@ -30,9 +30,8 @@ from dala.batch.places import (
     find_targets,
     patterns_of,
 )
-from dala.batch.planning.calibration import Sampled
-from dala.batch.planning.calibration import calibrate as measure
-from dala.batch.planning.plans import BatchPlan
+from dala.batch.planning.plans import BatchPlan, Sampled
+from dala.batch.planning.plans import calibrate as measure
 from dala.batch.tasks import (
     BatchTask,
     Json,

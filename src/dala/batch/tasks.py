@@ -1,4 +1,4 @@
-"""Tasks: what travels to workers, and what comes back. Names, times and settings; never frames."""
+"""Tasks and their results, as they travel: names, times and settings; never frames."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ ProgressReport: TypeAlias = "Callable[[int], None]"
 #: The function that does each kind of task: ``f(task, report) -> Made``, as "module:name".
 HANDLERS: Final = {
     "index": "dala.batch.video.work:index_videos",
-    "scene": "dala.batch.scene.work:render_scene",
-    "scene stitch": "dala.batch.scene.work:stitch_rendered",
-    "scenes": "dala.batch.scene.work:count_frames",
+    "scene": "dala.batch.scene.job:render_scene",
+    "scene stitch": "dala.batch.scene.job:stitch_rendered",
+    "scenes": "dala.batch.scene.job:count_frames",
     "pictures": "dala.batch.pictures:filter_group",
     "table": "dala.batch.tables.work:make_rows",
     "stitch": "dala.batch.video.work:stitch_video",
@@ -351,3 +351,46 @@ def objects_of(values: Mapping[str, Json], key: str) -> list[JsonObject]:
     """
     found = list_of(values, key)
     return [_of("task", {key: one}, key, dict) for one in found]
+
+
+@dataclass(frozen=True)
+class Started:
+    """A worker began a task."""
+
+    id: str
+    worker: str
+
+
+@dataclass(frozen=True)
+class Progressed:
+    """A task has finished so many of its frames."""
+
+    id: str
+    frames: int
+    #: Seconds of processors that it has used, if known.
+    cpu: float = 0.0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A task is done, and its record is in the manifest."""
+
+    id: str
+    result: Result
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A task raised an error, or its worker was lost."""
+
+    id: str
+    error: str
+    worker: str
+    #: Whether it would fail everywhere, so that it is not tried again.
+    final: bool = False
+    #: Whether the worker died, rather than that the task raised an error.
+    lost: bool = False
+
+
+#: Anything that happened.
+Event: TypeAlias = Started | Progressed | Finished | Failed

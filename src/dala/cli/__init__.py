@@ -144,13 +144,18 @@ def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:
         parser.add_argument(*flags.split(", "), action="store_true", **facts)  # type: ignore[arg-type]
     if name and module is None:
         from dala.errors import did_you_mean
+        from dala.media.filters.declarations import filter_names
 
         hint = did_you_mean(name, COMMANDS) or f"There are: {', '.join(COMMANDS)}."
+        if name in filter_names():
+            hint = f"It is a filter: dala filter IN OUT --{name}"
         parser.exit(2, f"dala: there is no command {name!r}. {hint}\n")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for each in COMMANDS if module is None else (name,):
         line = help_line(each)
         description = f"{line[0].upper()}{line[1:]}."
+        examples, _, rest = ("" if module is None else module.EXAMPLES).partition("\n\n")
+        description = f"{description}\n\n{examples}".rstrip()  # help leads with them
         command = commands.add_parser(each, help=line, description=description, allow_abbrev=False)
         for flags, facts in COMMON.items():
             # Without a default, so that it does not undo one before the command.
@@ -159,7 +164,7 @@ def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:
                 given["help"] = argparse.SUPPRESS
             command.add_argument(*flags.split(", "), **given)  # type: ignore[arg-type]
         if module is not None:
-            command.epilog = module.EXAMPLES
+            command.epilog = rest
             command.formatter_class = argparse.RawDescriptionHelpFormatter
             configure(command, module)
     return parser

@@ -1,4 +1,4 @@
-"""Print a script that completes commands and options in a shell."""
+"""Print a script that completes commands and options in a shell, or the manual page."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from typing import Final
 
+import dala
 from dala import cli
 from dala.cli.common import arguments, chain
 from dala.cli.common.arguments import argument
@@ -16,16 +17,17 @@ examples:
   dala completion bash > ~/.local/share/bash-completion/completions/dala
   dala completion zsh > ~/.zfunc/_dala             a folder of fpath
   dala completion fish > ~/.config/fish/completions/dala.fish
+  dala completion man > ~/.local/share/man/man1/dala.1
 """
 
 ARGUMENTS: Final[arguments.Options] = {
-    "shell": argument("the shell", choices=("bash", "zsh", "fish")),
+    "shell": argument("the shell, or man", choices=("bash", "zsh", "fish", "man")),
 }
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the script."""
-    makers = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+    makers = {"bash": _bash, "zsh": _zsh, "fish": _fish, "man": _man}
     sys.stdout.write(makers[args.shell]())
     return 0
 
@@ -117,3 +119,44 @@ def _fish() -> str:
             seen = f"-n '__fish_seen_subcommand_from {name}'"
             lines.append(f"complete -c dala {seen} {form} -d '{_quoted(text)}'")
     return "\n".join(lines) + "\n"
+
+
+def _man() -> str:
+    """Return the manual page, in the language of man."""
+    lines = [
+        f'.TH DALA 1 "" "dala {dala.__version__}" "User Commands"',
+        ".SH NAME",
+        "dala \\- a portable GPU stack for realtime media",
+        ".SH SYNOPSIS",
+        ".B dala",
+        r"\fICOMMAND\fR [arguments]",
+        ".SH COMMANDS",
+    ]
+    for name in cli.COMMANDS:
+        module = import_module(f"dala.cli.{name}")
+        lines += [f".SS dala {name}", _roff(f"{cli.help_line(name)}."), ".PP", ".nf"]
+        lines += [*map(_roff, module.EXAMPLES.splitlines()), ".fi"]
+        for argument_name, facts in module.ARGUMENTS.items():
+            lines += _man_row(argument_name, facts.get("metavar"), facts.get("help", ""))
+    lines += [".SH OPTIONS OF ALL COMMANDS"]
+    for flags, about in cli.COMMON.items():
+        lines += _man_row(flags, None, about["help"])
+    lines += [".SH FILTERS", "Of the commands filter, export, live, view and batch."]
+    for name, spec in chain.filters().items():
+        lines += _man_row(f"--{name}", None, spec.summary)
+    return "\n".join(lines) + "\n"
+
+
+def _man_row(name: str, value: object, text: str) -> list[str]:
+    shown = "" if value is None else rf" \fI{_roff(str(value))}\fR"
+    return [".TP", rf"\fB{_roff(name)}\fR{shown}", _roff(" ".join(text.split())).replace("%%", "%")]
+
+
+def _roff(text: str) -> str:
+    """Return text whose characters mean themselves.
+
+    >>> _roff(".5 of --blur's")
+    "\\\\&.5 of \\\\-\\\\-blur's"
+    """
+    text = text.replace("\\", r"\e").replace("-", r"\-")
+    return rf"\&{text}" if text.startswith((".", "'")) else text

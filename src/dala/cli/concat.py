@@ -35,7 +35,7 @@ ARGUMENTS: Final[Options] = {
 
 def run(args: argparse.Namespace) -> int:
     """Join the videos and print a report."""
-    from dala.media.scene.concat import concat_videos
+    from dala.media.scene.timeline import concat_videos
 
     if args.out is None:
         raise ParameterError("-o is required: dala concat a.mp4 b.mp4 -o c.mp4.")

@@ -152,6 +152,7 @@ def draw(width: int, height: int) -> NDArray[np.uint8]:
     import numpy as np
 
     from dala.cli.scenes import demo_scene
+    from dala.gpu import create_surface
     from dala.media import FramePipeline
 
     with demo_scene.Drawing(width, height) as drawing:
@@ -166,7 +167,10 @@ def draw(width: int, height: int) -> NDArray[np.uint8]:
             _, filters = demo_scene.filters((number + at) / len(BANDS))
             inside = band == number
             made[inside] = pipeline.process(frame, filters)[inside]
-    for number in range(1, len(BANDS)):
-        near = np.abs(slant - number) * width / len(BANDS)
-        made[near < max(height / 480, 0.5)] = (255, 246, 226, 255)
+    with create_surface(width, height) as s:
+        s.set_pixels(made)
+        for number in range(1, len(BANDS)):
+            x, lean = number * width / len(BANDS), height * 0.11
+            s.line(x + lean, 0, x - lean, height, "#fff6e2", max(height / 200, 1.5))
+        made = s.to_array()
     return demo_scene.labeled(made, [name for name, _ in BANDS])

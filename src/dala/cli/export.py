@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from dala.arguments import Integer
 from dala.cli.common import arguments, chain
 from dala.cli.common.arguments import argument, switch
+from dala.cli.common.kernels import SUFFIXES
 from dala.cli.common.signals import Stopped, stopping
 from dala.errors import ParameterError, counted
 
@@ -22,6 +23,8 @@ EXAMPLES: Final = """\
 examples:
   dala export --blur radius=4,sigma=2 --sharpen 0.3 -o page/
   dala export --lut film.cube --vignette -o look.html      one file
+  dala export glow.py -o page/                             a kernel or program of a file
+  dala export glow.fs -o page/                             an ISF file
   dala export chain.json -o page/                          filters as `filter --json` prints them
   dala export scene.json --node title -o page/             the effects of a scene, or of a node
   dala export --sepia -o page/ --picture photo.jpg --title "Old times"
@@ -53,10 +56,13 @@ def slider(text: str) -> tuple[str, tuple[float, float] | None]:
         ) from None
 
 
-USAGE: Final = "dala export [CHAIN.json | SCENE.json] [--FILTER [VALUE] ..] -o OUT [options]"
+USAGE: Final = (
+    "dala export [KERNEL.py | SHADER.fs | CHAIN.json | SCENE.json] [--FILTER [VALUE] ..] -o OUT "
+    "[options]"
+)
 PATHS: Final = "dala export CHAIN.json"
 ARGUMENTS: Final[arguments.Options] = {
-    "paths": argument("filters, or a scene", nargs="*", metavar="CHAIN.json"),
+    "paths": argument("a kernel, filters, or a scene", nargs="*", metavar="FILE"),
     "-o, --out": argument("the folder to write, or one file that ends in .html", metavar="OUT"),
     "--slider": argument(
         "the range of a control, or a parameter to make one of",
@@ -92,7 +98,8 @@ def run(args: argparse.Namespace) -> int:
     """Export, print a report, and serve where asked to."""
     if len(args.paths) > 1 or bool(args.paths) == bool(args.chain):
         raise ParameterError(
-            "give filters, such as --blur 3, or one file, such as chain.json or scene.json."
+            "give filters, such as --blur 3, or one file, such as kernel.py, glow.fs, chain.json "
+            "or scene.json."
         )
     if args.phone and (not args.serve or args.host is not None):
         raise ParameterError("--phone goes with --serve, and without --host.")
@@ -144,12 +151,18 @@ def _loaded(args: argparse.Namespace) -> list[chain.Link]:
     """Return the filters of the command or of the file, with their pictures and tables."""
     if not args.paths:
         return chain.load(args.chain, args.max_pixels)
+    from dala.gpu.compute.runnable import Runnable
     from dala.web import read_chain
 
     path = Path(args.paths[0])
+    if path.suffix in SUFFIXES:
+        return chain.load([chain.parse(SUFFIXES[path.suffix], str(path))], args.max_pixels)
     links: list[chain.Link] = []
     for item in read_chain(path):
         name, given = (item, {}) if isinstance(item, str) else item  # type: ignore[misc]
+        if isinstance(name, Runnable):
+            links.append((name, dict(given)))
+            continue
         if not isinstance(name, str) or name not in chain.filters():
             raise ParameterError(f"{path}: {name!r} is not a filter. `dala kernels` lists them.")
         files = (*chain.PICTURES, *chain.FILES)

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dala.arguments import Integer
 from dala.cli.common import arguments, inference
-from dala.cli.common.arguments import argument
+from dala.cli.common.arguments import argument, switch
 from dala.cli.common.chain import Json
+from dala.cli.common.persons import Persons
 from dala.cli.common.places import made_folders
 from dala.errors import ParameterError, counted
 from dala.ml.options import HideOptions
 from dala.options import OptionFacts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dala.media.video import Reader
     from dala.ml.hide import FaceHider, HiddenFace, HiddenFrame
     from dala.ml.model import Model
     from dala.ml.results import Prediction
@@ -31,6 +35,8 @@ examples:
 """
 #: Marks an option without its number.
 _UNSET: Final = ""
+#: The frames of which ``--fast`` looks at one.
+_FAST: Final = 3
 
 
 def _hiding(help: str, **facts: Any) -> OptionFacts:
@@ -47,6 +53,11 @@ ARGUMENTS: Final[arguments.Options] = {
     **{
         flag: argument(**facts, group=_HIDING) for flag, facts in HideOptions.command_line().items()
     },
+    "--fast": switch(
+        f"look for faces in one frame of {_FAST}, and follow them between; one that shows "
+        "for fewer frames may stay visible",
+        group=_HIDING,
+    ),
 }
 
 
@@ -59,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
     for flag, facts in HideOptions.command_line().items():
         if getattr(args, facts["dest"]) is not None:
             raise ParameterError(f"{flag} is for hidden faces. Add --blur, --pixelate or --box.")
+    if args.fast:
+        raise ParameterError("--fast is for hidden faces. Add --blur, --pixelate or --box.")
     score = 0.5 if args.score is None else args.score
     return inference.run(args, inference.box_facts, ("faces",), score=score)
 
@@ -72,6 +85,8 @@ def _hide(args: argparse.Namespace, how: str) -> int:
         if len(args.paths) < 2:
             raise ParameterError(f"--{how} needs IN and OUT, got {args.paths[0]!r} only.")
         args.out = args.paths.pop()
+    if args.fast and args.every is None:
+        args.every = _FAST
     if args.color is not None and how != "box":
         raise ParameterError("--color is for --box.")
 
@@ -119,22 +134,34 @@ def _pictures(args: argparse.Namespace, hider: FaceHider) -> arguments.Report:
 
 
 def _video(args: argparse.Namespace, hider: FaceHider) -> arguments.Report:
-    ids: set[int] = set()
-    carried = 0
+    persons, fps = Persons(), 25.0
+
+    def results(source: Reader) -> Iterator[HiddenFrame[Any]]:
+        nonlocal fps
+        fps = float(source.fps or fps)
+        return hider.stream(source)
 
     def facts(hidden: HiddenFrame[Any]) -> tuple[Fraction | None, Json]:
-        nonlocal carried
-        carried += any(not face.found for face in hidden.faces)
-        ids.update(face.id for face in hidden.faces if face.id is not None)
+        persons.add(hidden.faces)
         return hidden.time, _facts(hidden.faces)
 
     def more() -> str:
-        unseen = f"in {counted(carried, 'frames')} one that the model did not find there"
-        return f", {counted(len(ids), 'faces')} hidden, {unseen}"
+        return f", {persons.text(fps)}"
 
-    return inference.each_frame(
-        args, hider.stream, facts, lambda hidden: hidden.frame, str, "OUT", more
+    report = inference.each_frame(
+        args, results, facts, lambda hidden: hidden.frame, str, "OUT", more
     )
+    arguments.say(args, _effort(hider))
+    covered = round(persons.covered / fps, 3)
+    return {**report, "persons": persons.facts(fps), "seconds": covered, "every": hider.every}
+
+
+def _effort(hider: FaceHider) -> str:
+    """Return what takes longer than a loop over pictures, and what makes it shorter."""
+    kept = f"hides them {hider.ahead} frames before they are found and {hider.keep} after"
+    if hider.every > 1:
+        return f"It looks at one frame in {hider.every}, follows faces between, and {kept}."
+    return f"It looks at every frame, follows faces, and {kept}; --fast looks at one in {_FAST}."
 
 
 def _facts(faces: list[HiddenFace]) -> Json:

@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 EXAMPLES: Final = """\
 examples:
   dala filter in.png out.png --blur 3 --sharpen 0.3
-  dala filter in.png out.png --blur radius=3,sigma=1.5 --brightness -0.1
   dala filter in.mp4 out.mp4 --lut film.cube --vignette
   dala filter photos/ small/ --resize 640x360      pictures and videos; 640x keeps the aspect
+  dala filter jpegs/ webp/ --format webp           only convert
+  dala filter clip.mp4 clip.gif --resize 480x
+  dala filter in.png out.png --kernel glow.py,amount=0.5     a kernel of a file
+  dala filter clip.mov clip.mp4                    another format; filters may be left out then
+  dala filter - - --format png --invert < in.jpg > out.png
+
+more examples:
+  dala filter in.png out.png --blur radius=3,sigma=1.5 --brightness -0.1
   dala filter in.jpg card.jpg --resize 640x360,fit=cover
   dala filter 'photos/*.jpg' gray/ --grayscale
-  dala filter clip.mp4 clip.gif --resize 480x
-  dala filter - - --format png --invert < in.jpg > out.png
   dala filter green.png out.png --chroma_key key=0:1:0,threshold=0.25
   dala filter in.jpg out.jpg --curves master=0:0:0.3:0.2:1:1 --brightness 0.1
 
@@ -52,25 +57,30 @@ ARGUMENTS: Final[arguments.Options] = {
         metavar="IN OUT",
     ),
     **arguments.JSON,
-    **PictureOptions.command_line(),
-    **arguments.MAX_PIXELS,
-    **FilterOptions.command_line(),
-    **EncodeOptions.command_line(*filter_video.ENCODE),
+    **arguments.grouped("pictures", {**PictureOptions.command_line(), **arguments.MAX_PIXELS}),
+    **arguments.grouped(
+        "videos",
+        FilterOptions.command_line() | EncodeOptions.command_line(*filter_video.ENCODE),
+    ),
+    **arguments.DEVICE,
     "--format": argument("of results in a folder or on standard output: png, webp, mkv, .."),
     "--volume": argument(
         "make the sound of a video louder or quieter: a factor, or decibels such as -6dB",
         type=arguments.volume,
         metavar="X",
+        group="sound of videos",
     ),
     "--loudness": argument(
         "bring the sound of a video to a loudness by EBU R128, such as -16",
         type=arguments.loudness,
         metavar="LUFS",
+        group="sound of videos",
     ),
     "--audio-fade": argument(
         "seconds in which the sound of a video fades in, and out",
         type=arguments.fades,
         metavar="IN[,OUT]",
+        group="sound of videos",
     ),
     "--live": switch("wait for a named pipe or a device, and filter what comes until it ends"),
 }
@@ -82,9 +92,12 @@ def run(args: argparse.Namespace) -> int:
         raise ParameterError(
             f"IN and OUT are required, got only {args.paths[0]!r}: dala filter in.png out.png."
         )
-    if not args.chain:
-        raise ParameterError("name at least one filter, such as --blur 3.")
     *names, out = args.paths
+    if not args.chain and not _converts(args, names, out):
+        raise ParameterError(
+            "name at least one filter, such as --blur 3, or what else shall change: the suffix of "
+            "OUT, --format, or a setting such as --codec hevc or --loudness -16."
+        )
     given = args.paths
     if not args.live:
         inputs.refuse_waiting(names, "Give --live to wait for it, or '-' for standard input.")
@@ -110,6 +123,14 @@ def run(args: argparse.Namespace) -> int:
     # The report makes way for a result on standard output.
     with redirect_stdout(sys.stderr if given[-1] == PIPE else sys.stdout):
         return arguments.show(args, report, _summary(report, out), notes, 2 if work.failed else 0)
+
+
+def _converts(args: argparse.Namespace, names: Sequence[str], out: str) -> bool:
+    """Return whether a command without filters changes something: the format, or a setting."""
+    if args.format is not None or any(Path(n).suffix != Path(out).suffix for n in names):
+        return True
+    settings = ("volume", "loudness", "audio_fade", "quality", "color", "retime", "alpha", "loop")
+    return bool(FilterOptions.given(args)) or any(getattr(args, s) is not None for s in settings)
 
 
 def _is_one_video(name: str, out: str) -> bool:
@@ -154,12 +175,8 @@ def _video(args: argparse.Namespace, name: str, out: str) -> _Work:
 def _files(args: argparse.Namespace, names: list[str], out: str) -> _Work:
     """Filter pictures and videos: one into a file, or many into a folder."""
     sources, many = inputs.expand(names, videos=True)
-    if many:
-        targets = inputs.targets(sources, out, args.format)
-    else:
-        into = Path(out)
-        inside = into.is_dir() or out.endswith("/")
-        targets = inputs.targets(sources, out, args.format) if inside else [into]
+    inside = many or Path(out).is_dir() or out.endswith("/")
+    targets = inputs.targets(sources, out, args.format) if inside else [Path(out)]
     pictures: list[tuple[Path, Path]] = []
     videos: list[tuple[Path, Path]] = []
     for source, target in zip(sources, targets, strict=True):
@@ -172,7 +189,7 @@ def _files(args: argparse.Namespace, names: list[str], out: str) -> _Work:
     inputs.refuse_overwriting([*sources, *chain.files(args.chain)], targets)
     with large_pictures():
         filters = chain.load(args.chain, args.max_pixels)
-        if many:
+        if inside:
             Path(out).mkdir(parents=True, exist_ok=True)
         works = [_filter_all(args, pictures, filters, many)] if pictures else []
         works += [_batch_video(args, source, target) for source, target in videos]

@@ -13,7 +13,7 @@ from dala.cli.common import arguments, chain
 from dala.cli.common.arguments import RATE, argument, switch
 from dala.cli.common.signals import stopping
 from dala.errors import ParameterError, counted
-from dala.media.live.options import StreamOptions
+from dala.media.live.output import StreamOptions
 from dala.notices import collected
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Show a picture, a video or a camera, with filters."""
+"""Show a picture, a video or a camera, with filters; or run a program that draws."""
 
 from __future__ import annotations
 
@@ -30,13 +30,17 @@ examples:
   dala view clip.mp4 --show browser --loop
   dala view clip.mp4 --grayscale --edge_detect
   dala view 0 --beauty             the first camera
+  dala view plasma.fs              a shader that draws by itself
+  dala view game.py                runs it, and again when it changes
 """
 
 SHOW: Final = ("window", "browser", "terminal")
 USAGE: Final = "dala view IN [--FILTER [VALUE] ..] [options]"
 PATHS: Final = "dala view IN"
 ARGUMENTS: Final[arguments.Options] = {
-    "source": argument("a picture, a video, a URL or a camera (0)", metavar="IN"),
+    "source": argument(
+        "a picture, a video, a URL, a camera (0), a shader (.fs) or a Python program", metavar="IN"
+    ),
     "--show": argument("where (a window if possible, else the browser)", choices=SHOW),
     "--loop": switch("repeat a video"),
     "--seconds": argument("close after this time", type=SECONDS.parse, metavar="S"),
@@ -54,11 +58,16 @@ def run(args: argparse.Namespace) -> int:
         raise FileNotFoundError(f"there is no file {name!r}.")
     end = None if args.seconds is None else monotonic() + args.seconds
     show = args.show or default_show()
+    if Path(name).suffix == ".py":
+        return _program(args, Path(name), show, end)
     from dala.media.pictures.filtering import large_pictures
 
     with large_pictures():
         filters = chain.load(args.chain, args.max_pixels)
-        frames = _video(args, name) if moving else _picture(args, name)
+        if Path(name).suffix == ".fs":
+            frames = _shader(args, name)
+        else:
+            frames = _video(args, name) if moving else _picture(args, name)
         shown = _Statistics()
         try:
             _play(frames, filters, args.device, show, Path(masked(name)).name, end, shown)
@@ -69,6 +78,19 @@ def run(args: argparse.Namespace) -> int:
     report = {"in": name, "show": show, "device": shown.device, "frames": shown.frames}
     report |= {"seconds": round(shown.seconds, 3), "filters": chain.as_json(args.chain)}
     return arguments.show(args, report)
+
+
+def _program(args: argparse.Namespace, path: Path, show: str, end: float | None) -> int:
+    from dala.cli.common.programs import run_program
+
+    if args.chain:
+        raise ParameterError("filters are for pictures and videos, not for programs.")
+    begin = monotonic()
+    starts = run_program(path, show, end)
+    seconds = round(monotonic() - begin, 3)
+    return arguments.show(
+        args, {"in": str(path), "show": show, "starts": starts, "seconds": seconds}
+    )
 
 
 @dataclass
@@ -86,6 +108,23 @@ def default_show() -> str:
     from dala.gpu.presenters import default_kind
 
     return default_kind() or "browser"
+
+
+def _shader(args: argparse.Namespace, name: str) -> Timed:
+    """Yield the frames of a generator, 30 a second."""
+    from itertools import count
+
+    import numpy as np
+    from PIL import Image
+
+    from dala.shaders import load
+
+    program = load(name)
+    if program.inputs:
+        raise ParameterError(f"{name} takes a picture: dala view IN --shader {name}.")
+    with program.start(960, 540, device=args.device) as state:
+        for number in count():
+            yield number / 30, Image.fromarray(np.asarray(state.render(fps=30.0)))
 
 
 def _picture(args: argparse.Namespace, name: str) -> Timed:

@@ -7,8 +7,9 @@ Advice.``, and errors carry its parts as attributes.
 
 from __future__ import annotations
 
+import re
 from copy import copy as shallow_copy
-from typing import Self, TypeAlias, TypeGuard
+from typing import Final, Self, TypeAlias, TypeGuard
 
 from dala.errors.describing import counted as counted
 from dala.errors.describing import describe as describe
@@ -17,55 +18,8 @@ from dala.errors.describing import printable as printable
 from dala.errors.masking import masked as masked
 from dala.errors.masking import masked_error as masked_error
 
-__all__ = [
-    "ArityError",
-    "AudioError",
-    "AudioNotFound",
-    "BatchError",
-    "BufferTooLarge",
-    "Cancelled",
-    "ColorError",
-    "CommandError",
-    "CommandTimeout",
-    "CubeError",
-    "DalaError",
-    "DeviceError",
-    "DeviceLostError",
-    "DeviceMismatch",
-    "DeviceUnavailable",
-    "DtypeError",
-    "DtypeMismatch",
-    "FreedError",
-    "IndexOutOfRange",
-    "KernelExists",
-    "KernelSyntaxError",
-    "LimitExceeded",
-    "MemoryLimitExceeded",
-    "MissingPackage",
-    "ModelError",
-    "ModelNotFound",
-    "OutOfRange",
-    "ParameterError",
-    "ProtocolError",
-    "ReadOnlyError",
-    "SceneFileError",
-    "ShaderError",
-    "ShapeError",
-    "ShapeMismatch",
-    "StorageError",
-    "StorageNotFound",
-    "UnknownCommand",
-    "UnknownDevice",
-    "UnknownKernel",
-    "UnknownModel",
-    "UnknownParameter",
-    "UnpicklableError",
-    "UnsupportedDtype",
-    "UnsupportedOperation",
-    "VideoError",
-    "VideoNotFound",
-]
-
+#: The call that begins a message, and the argument that it refuses.
+_CALLED: Final = re.compile(r"([\w.]+): (?:(\w+) must )?")
 #: A refused value as an error keeps it.
 Got: TypeAlias = "str | int | float | tuple[Got, ...] | None"
 
@@ -74,8 +28,8 @@ class DalaError(Exception):
     """The root of all errors raised by Dala.
 
     Attributes:
-        call: the call that refused, such as ``"blur"``, or None.
-        argument: the argument it refused, such as ``"radius"``, or None.
+        call: the call that refused, such as ``"blur"``, or None. Messages begin with it.
+        argument: the argument it refused, such as ``"radius"``, or None; that of "radius must".
         expected: a description of what it accepts, or None.
         got: what it got instead: the value itself where that is a number, a string or a tuple of
             them, else a description of it.
@@ -102,10 +56,9 @@ class DalaError(Exception):
     ) -> None:
         args = tuple(printable(masked(a)) if isinstance(a, str) else a for a in args)
         super().__init__(*args)
-        if call is None and args and isinstance(args[0], str):
-            call = _call_of(args[0])
-        self.call = call
-        self.argument = argument
+        found = _CALLED.match(args[0]) if args and isinstance(args[0], str) else None
+        self.call = call or (found and found[1])
+        self.argument = argument or (found and found[2])
         self.expected = expected
         self.got = got
 
@@ -132,15 +85,6 @@ class DalaError(Exception):
         copy.args = (printable(f"{call}: {text}"), *self.args[1:])
         copy.call = call
         return copy
-
-
-def _call_of(message: str) -> str | None:
-    """
-    >>> _call_of("Scene.render: time must be a number, got 'x'."), _call_of("No such thing.")
-    ('Scene.render', None)
-    """
-    head, colon, _ = message.partition(": ")
-    return head if colon and head.replace(".", "").replace("_", "").isalnum() else None
 
 
 def _small(value: object) -> TypeGuard[Got]:
@@ -411,6 +355,10 @@ class MissingPackage(DalaError, ImportError):
     """An optional package is not installed. The message says how to install it."""
 
 
+class FolderGiven(ParameterError, IsADirectoryError):
+    """A path names a folder where a file belongs."""
+
+
 class VideoError(DalaError, OSError, ValueError):
     """A video cannot be opened, decoded or written. The message includes FFmpeg's text."""
 
@@ -479,3 +427,11 @@ def error_line(error: BaseException) -> str:
     text = " ".join(masked(str(error)).split()) or kind
     clear = isinstance(error, DalaError | OSError) or text.startswith(kind)
     return text if clear else f"{kind}: {text}"
+
+
+#: The names of the errors that ``dala`` has too; its stub lists them.
+__all__ = [
+    name
+    for name, kind in list(vars().items())
+    if isinstance(kind, type) and issubclass(kind, DalaError)
+]

@@ -2,7 +2,7 @@
 
 Words of OpenCV, Pillow, ffmpeg, MoviePy, scikit-image, CSS, GLSL, NumPy and After Effects, each
 with the names here that do the same. One table serves filters, parameters, transitions, easings,
-codecs, positions and functions of the kernel language: a name counts only where it is known.
+codecs, fonts, positions and functions of the kernel language: a name counts only where it is known.
 """
 
 from __future__ import annotations
@@ -74,10 +74,13 @@ sigma: sigmaX, sigmaY, std, stddev, deviation
 amount: strength, intensity, factor, level, opacity
 value: beta, delta, factor, gain, strength
 degrees: angle, rotation, deg, theta
+angle: degrees, rotation, deg, theta
 color: colour, fill color, foreground
+width: stroke width, line width, thickness, stroke weight, pen width
 method: interpolation, resample, flags, filter
 border: border type, border mode, edge mode
-fill: border value, cval, fill value, background
+stroke: outline, stroke color, line color
+fill: border value, cval, fill value, background, color, fill color, paint
 dissolve: crossfade, xfade, cross dissolve, mix, crossfadein
 fade: fade to black, fadeblack, dip to color, fade in, fade out
 wipe: wipeleft, wiperight, bar wipe
@@ -85,23 +88,29 @@ slide: slide in, slideleft, slideright
 push: pushleft, pushright, smoothleft
 iris: circleopen, circleclose, circlecrop, iris wipe
 zoom: zoomin, cross zoom
-cut: hard cut, none
+cut: hard cut, none, trim, split, extract, segment
+close: quit, exit, closed
+not-allowed: forbidden, no
 ease-in-out: easeInOut, easy ease, smooth, swing
 ease-in: easeIn, easy ease in, accelerate
 ease-out: easeOut, easy ease out, decelerate
+sans-serif: Arial, Helvetica, Helvetica Neue, Verdana, Tahoma, Calibri, Segoe UI, Roboto, Open Sans
+serif: Times, Times New Roman, Georgia, Garamond, Cambria, Palatino, Baskerville
+monospace: Courier, Courier New, Consolas, Menlo, Monaco, Fira Code, JetBrains Mono
+mpeg4: xvid, divx, mp4v
 h264: x264, libx264, avc, MPEG-4 AVC
 hevc: x265, libx265, h265
 av1: libsvtav1, libaom, svtav1
 vp9: libvpx, libvpx-vp9
 prores: prores_ks
-top-left: northwest, left top, upper left
-top-right: northeast, right top, upper right
-bottom-left: southwest, lower left
-bottom-right: southeast, lower right
-top: north
-bottom: south
-left: west
-right: east
+top-left: northwest, left top, upper left, tl
+top-right: northeast, right top, upper right, tr
+bottom-left: southwest, lower left, bl
+bottom-right: southeast, lower right, br
+top: north, top center, center top
+bottom: south, bottom center, center bottom
+left: west, center left, left center, middle left
+right: east, center right, right center, middle right
 center: centre, middle, centered
 contain: fit, inside, letterbox
 cover: fill, crop, slice, outside
@@ -124,6 +133,42 @@ vec4: float4
 rgba: color
 shape: resolution, iResolution
 position: fragCoord, gl_FragCoord
+filter: convert, transcode, encode, apply, process, resize, compress, gif
+concat: join, merge, append, stitch
+compose: render
+info: probe, ffprobe, mediainfo, identify, metadata
+view: play, ffplay, show, display, preview
+live: stream, record, broadcast
+faces: anonymize, blur faces, hide faces
+detect: yolo, objects
+background: rembg, remove background
+studio: edit, editor, ui, gui
+crf: quality, bit rate, b, b v, q v, qscale
+codec: vcodec, c v, c
+no-audio: an, mute, no sound, silent, remove audio
+pointer_down: mouse down, click, press, mouse press, touch start, button press, mouse pressed
+pointer_up: mouse up, release, mouse release, touch end, button release, mouse released
+pointer_move: mouse move, motion, mouse motion, drag, touch move, motion notify, mouse dragged
+double_click: dblclick
+wheel: scroll, mouse wheel, scroll event
+key_down: key press, on key, key pressed, key
+key_up: key release, key released
+char: text input, key typed, input
+drop: drop file, dropped
+pointer: mouse, mouse pos, cursor pos, mouseX, mouseY, hand, pointing hand
+clear: background, erase, fill screen
+transformed: rotate, translate, push matrix, save state
+text: draw text, fill text, put text, ibeam, caret
+to_array: numpy, to numpy, frame, array, pixels, as array
+save: write, imwrite, export, savefig
+render_to: write videofile, write video, export, to videofile, save video
+add_shape: add circle, add rect, add rectangle, add line, add path, add polygon
+add_image: ImageClip, paste
+add_text: TextClip, caption, draw text
+at: delay, adelay, offset, shift, with start
+gain: volume, set volume, volumex
+cubic_to: bezierCurveTo, bezier to, curve to
+quad_to: quadraticCurveTo, quadratic to
 -: asin, acos, sinh, cosh, asinh, acosh, atanh, exp2, log2, log10, log1p, expm1, cbrt
 """
 

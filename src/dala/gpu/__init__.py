@@ -18,14 +18,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dala.gpu import compute as compute
     from dala.gpu.draw import *  # noqa: F403
+    from dala.gpu.paint import ConicGradient as ConicGradient
+    from dala.gpu.paint import LinearGradient as LinearGradient
+    from dala.gpu.paint import Pattern as Pattern
+    from dala.gpu.paint import RadialGradient as RadialGradient
+    from dala.gpu.path import Path as Path
     from dala.gpu.surface import Surface as Surface
     from dala.gpu.surface import create_surface as create_surface
 
 #: Modules that are imported when their name is first used.
 _ROOMS = ("command", "compute")
 
+_SHAPES = "arc circle ellipse image line measure_text polygon polyline rect svg text transformed"
+
+_PAINTS = "ConicGradient LinearGradient Pattern RadialGradient"
+
 #: The module of each public name, which is imported when the name is first used.
 _HOMES = {
+    "Path": "dala.gpu.path",
+    **dict.fromkeys(_PAINTS.split(), "dala.gpu.paint"),
     "Surface": "dala.gpu.surface",
     "create_surface": "dala.gpu.surface",
     **dict.fromkeys((row.function for row in COMMANDS), "dala.gpu.draw"),
@@ -36,6 +47,7 @@ _HOMES = {
     "get_pixels": "dala.gpu.draw",
     "set_pixels": "dala.gpu.draw",
     "with_pixels": "dala.gpu.draw",
+    **dict.fromkeys(_SHAPES.split(), "dala.gpu.draw"),
 }
 
 __all__ = [*_ROOMS, *_HOMES]

@@ -10,6 +10,24 @@ from dala.errors import ColorError, did_you_mean
 if TYPE_CHECKING:
     from dala.typing import ColorLike
 
+#: Blend modes by number, those of ``engines.compositing``, which is not imported with colors.
+BLENDS: Final = (
+    "over", "add", "multiply", "screen", "overlay", "darken", "lighten", "color-dodge",
+    "color-burn", "hard-light", "soft-light", "difference", "exclusion", "hue", "saturation",
+    "color", "luminosity",
+)  # fmt: skip
+
+#: Porter and Duff's operators besides "over" and "add": the parts of the source and of what is
+#: below that are kept. A part is 0, 1, the other's alpha (2), or what that leaves (3).
+OPERATORS: Final = {
+    "clear": (0, 0), "copy": (1, 0), "destination": (0, 1), "destination-over": (3, 1),
+    "source-in": (2, 0), "destination-in": (0, 2), "source-out": (3, 0), "destination-out": (0, 3),
+    "source-atop": (2, 3), "destination-atop": (3, 2), "xor": (3, 3),
+}  # fmt: skip
+
+#: How a layer of a surface is blended.
+LAYER_BLENDS: Final = (*BLENDS, *OPERATORS)
+
 #: The former name of the type of a color.
 Color: TypeAlias = "ColorLike"
 

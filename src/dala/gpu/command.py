@@ -38,6 +38,9 @@ from dala.gpu.protocol import (
     u32,
     u64,
 )
+from dala.gpu.protocol import (
+    PathData as PathData,
+)
 
 if TYPE_CHECKING:
     from dala.typing import ColorLike as ColorLike
@@ -406,6 +409,9 @@ def fill_round_rect_signed(x: i32, y: i32, w: u32, h: u32, radius: u32, color: r
     >>> decode(encode_fill_round_rect_signed(-4, 0, 20, 10, 3, "red"))
     [<fill_round_rect_signed x=-4 y=0 w=20 h=10 radius=3 color=(255, 0, 0, 255) at 0>]
     """
+
+
+import dala.gpu.vector.rows  # noqa: E402, F401  # opcodes from 0x1B on
 
 
 # encoders with arguments of their own -----------------------------------------------------------

@@ -46,6 +46,7 @@ def compiled(
     doc: str,
     module: dict[str, Any],
     encode: Callable[[Sequence[object]], bytes],
+    more: str = "",
 ) -> object:
     """Return a function of a module, compiled from a template for a row."""
     kinds = [*row.kinds.values()]
@@ -60,7 +61,7 @@ def compiled(
         pack = f"encode({values})"
     elif not kinds:
         pack = repr(bytes([row.opcode]))
-    body = template.format(name=name, arguments=", ".join(typed), pack=pack, values=values)
+    body = template.format(name=name, arguments=", ".join(typed) + more, pack=pack, values=values)
     packing = row.struct and row.struct.pack
     outside = {"pack": packing, "encode": encode, "known": known, "unusual": _UNUSUAL}
     body = f"def make({', '.join(outside)}):{body}return {name}".replace("\n", "\n ")

@@ -7,6 +7,7 @@ rows of ``dala.gpu.command``; here are those that do more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -34,15 +35,18 @@ from dala.gpu.protocol import (
     u32,
 )
 from dala.gpu.render.thread import check_pixels
+from dala.gpu.vector import calls as vector_calls
+from dala.gpu.vector import words
+from dala.gpu.vector.calls import put
+from dala.gpu.vector.shapes import PENS, as_shape, has_fraction
 from dala.typing import ColorLike as ColorLike
 from dala.typing import NDArray, Params
 
 if TYPE_CHECKING:
     from dala.gpu.compute.kernel import Kernel
+    from dala.gpu.compute.passes.program import KernelProgram
     from dala.gpu.surface import Surface
 
-#: Bytes of a command above which it counts against the limit on queued bytes.
-LARGE: Final = 1 << 12
 _RESIZE: Final = OPCODES["resize"]
 _CALL: Final = """
 def {name}(s: Surface, {arguments}) -> None:
@@ -56,19 +60,24 @@ def {name}(s: Surface, {arguments}) -> None:
         raise not_a_surface({name!r}, s) from None
     put(data)
 """
+_PEN_CALL: Final = _CALL.replace(
+    "    try:\n        data",
+    "    if width is not None:\n"
+    "        vector_calls.put(s, {name!r}, as_shape({name!r}, {values}, width))\n"
+    "        return\n"
+    "    try:\n        data",
+    1,
+)
 _LARGE_CALL: Final = """
 def {name}(s: Surface, {arguments}) -> None:
-    put_any(s, {name!r}, encode({values}))
+    put(s, {name!r}, encode({values}))
 """
 
 
-def put_any(s: Surface, call: str, data: bytes) -> None:
-    """Queue a command that may be large."""
-    renderer = renderer_of(s, call)
-    if len(data) > LARGE:
-        renderer.put_large(data)
-    else:
-        renderer.put(data)
+_PEN_DOC: Final = """
+
+    With ``width=``, or where a coordinate has a fraction, the line is antialiased and that wide.
+"""
 
 
 # streams --------------------------------------------------------------------------------------
@@ -119,7 +128,7 @@ def submit(s: Surface, data: BytesLike) -> None:
 def _submit(s: Surface, call: str, data: bytes) -> None:
     renderer_of(s, call).canvas.check(data)
     if data:
-        put_any(s, call, data)
+        put(s, call, data)
         if _RESIZE in data:
             s._note_resize()
 
@@ -127,7 +136,7 @@ def _submit(s: Surface, call: str, data: bytes) -> None:
 # compute --------------------------------------------------------------------------------------
 def dispatch_compute(
     s: Surface,
-    shader: str | Kernel,
+    shader: str | Kernel | KernelProgram,
     params: BytesLike | Params = b"",
     workgroups: tuple[int, int, int] = (1, 1, 1),
 ) -> None:
@@ -135,8 +144,8 @@ def dispatch_compute(
 
     Args:
         s: The surface.
-        shader: A kernel with one input, ``px: Pixel`` or ``img: Image``; or the name of a loaded
-            shader, or source text.
+        shader: A kernel or program with one input, ``px: Pixel`` or ``img: Image``, or none; or the
+            name of a loaded shader, or source text.
         params: The parameters: a dict, or their bytes.
         workgroups: The number of WGSL workgroups along x, y and z. Kernels ignore it.
 
@@ -150,7 +159,7 @@ def dispatch_compute(
     '000033ff'
     """
     if isinstance(shader, str) and not isinstance(params, Mapping):
-        put_any(s, "dispatch_compute", encode.encode_dispatch_compute(shader, params, workgroups))
+        put(s, "dispatch_compute", encode.encode_dispatch_compute(shader, params, workgroups))
         return
     from dala.gpu.shaders.dispatch import post_dispatch
 
@@ -261,7 +270,7 @@ def resize(s: Surface, w: int, h: int) -> None:
     'ff0000ff ff0000ff 00000000'
     """
     w, h = checked_size("resize", "w", w), checked_size("resize", "h", h)
-    put_any(s, "resize", encode.encode_resize(w, h))
+    put(s, "resize", encode.encode_resize(w, h))
     s._note_resize()
 
 
@@ -300,19 +309,28 @@ def destroy_surface(s: Surface) -> None:
 
 
 # calls derived from rows ----------------------------------------------------------------------
+def _encode_shape(row: CommandRow, values: Sequence[object]) -> bytes:
+    """Return a command: that of a shape, where a coordinate has a fraction."""
+    if has_fraction(row.function, values):
+        return as_shape(row.function, values)
+    return row.encode(values)
+
+
 def _encode_anywhere(row: CommandRow) -> Callable[[Sequence[object]], bytes]:
     """Return the encoder of a call: positions may be negative, unlike those of u32 fields.
 
     Then the command ``<name>_signed`` is used, or the part at positions of 0 and above.
     """
     if [*row.kinds.items()][:4] != [(name, u32) for name in ("x", "y", "w", "h")]:
-        return row.encode
+        return partial(_encode_shape, row)
     signed = BY_NAME.get(f"{row.name}_signed")
 
     def encode(values: Sequence[Any]) -> bytes:
         try:
             return row.encode(values)
         except CommandError:
+            if has_fraction(row.function, values):
+                return as_shape(row.function, values)
             x, y, w, h, *rest = values
             if signed is not None:
                 place = signed_position(row.function, x, y)
@@ -333,17 +351,25 @@ def add_calls(rows: Sequence[CommandRow], module: dict[str, Any]) -> None:
     for row in rows:
         if row.function not in module:
             template, doc = _CALL if row.struct else _LARGE_CALL, "".join(described(row, ""))
+            more = ""
+            if row.function in PENS:
+                template, more = _PEN_CALL, ", width: float | None = None"
+                doc = doc.rstrip() + _PEN_DOC
             module[row.function] = compiled(
-                template, row, row.function, row.call_arguments, doc, module, _encode_anywhere(row)
-            )
+                template, row, row.function, row.call_arguments, doc, module,
+                _encode_anywhere(row), more,
+            )  # fmt: skip
 
 
+for _room in (vector_calls, words):
+    globals().update((name, getattr(_room, name)) for name in _room.__all__)
 add_calls(COMMANDS, globals())
 #: The names of the calls, each a method of ``Surface`` too.
 __all__ = [
     *dict.fromkeys(row.function for row in COMMANDS),
     "submit", "get_pixels", "set_pixels", "with_pixels", "supports_compute", "wait_closed",
     "destroy_surface",
+    *sorted({*vector_calls.__all__, *words.__all__} - {row.function for row in COMMANDS}),
 ]  # fmt: skip
 
 

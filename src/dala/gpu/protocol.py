@@ -7,13 +7,24 @@ text is UTF-8. The rows are declared in ``dala.gpu.command``; encoders, drawing 
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from dala import memory
 from dala.errors import CommandError, ProtocolError
-from dala.gpu.color import rgba_of
+from dala.gpu.color import LAYER_BLENDS, rgba_of
+from dala.gpu.vector.fields import (
+    MAX_NUMBERS,
+    PLACE,
+    as_float,
+    encode_numbers,
+    encode_path,
+    encode_places,
+    path_problem,
+)
+from dala.gpu.vector.fields import PathData as PathData
 
 if TYPE_CHECKING:
     from dala.typing import ColorLike, NDArray
@@ -22,7 +33,9 @@ if TYPE_CHECKING:
 BytesLike: TypeAlias = "bytes | bytearray | memoryview | NDArray"
 
 #: The decoded value of a field.
-FieldValue: TypeAlias = "int | bool | str | bytes | tuple[int, ...] | tuple[DrawCommand, ...]"
+FieldValue: TypeAlias = (
+    "int | float | str | bytes | PathData | tuple[float | tuple[int, ...] | DrawCommand, ...]"
+)
 
 #: How deep batches may be nested.
 MAX_DEPTH: Final = 16
@@ -34,7 +47,10 @@ class FieldKind(NamedTuple):
     """The kind of a field: its name, its type in calls, its format if the size is fixed, a range.
 
     ``pixels`` are w * h * 4 bytes after all other fields, ``text`` and ``data`` a u32 length and so
-    many bytes, ``commands`` a u32 count and so many commands.
+    many bytes, ``commands`` a u32 count and so many commands, ``numbers`` a u32 count and so many
+    f64, ``places`` a u32 count and so many u64 ids with two i32, ``path`` a u32 number of verbs and
+    one of points, their verbs, and two f64 for each point.
+    Floats are finite. A choice is one byte, the place of its name in ``names``.
     """
 
     name: str
@@ -42,6 +58,7 @@ class FieldKind(NamedTuple):
     format: str = ""
     low: int = 0
     high: int = 0
+    names: tuple[str, ...] = ()
 
 
 u32: Final = FieldKind("u32", "int", "I", 0, 2**32 - 1)
@@ -53,6 +70,25 @@ text: Final = FieldKind("text", "str")
 data: Final = FieldKind("data", "BytesLike")
 pixels: Final = FieldKind("pixels", "BytesLike")
 commands: Final = FieldKind("commands", "Iterable[bytes]")
+f64: Final = FieldKind("f64", "float", "d")
+numbers: Final = FieldKind("numbers", "Iterable[float]")
+path: Final = FieldKind("path", "Path | PathData")
+places: Final = FieldKind("places", "Iterable[tuple[int, int, int]]")
+
+
+def choice(name: str, *names: str) -> FieldKind:
+    """Return the kind of a field that is one of some names."""
+    return FieldKind(name, "str", "B", 0, len(names) - 1, names)
+
+
+rule: Final = choice("rule", "nonzero", "evenodd")
+cap: Final = choice("cap", "butt", "round", "square")
+join: Final = choice("join", "miter", "round", "bevel")
+gradient: Final = choice("gradient", "linear", "radial", "conic")
+spread: Final = choice("spread", "pad", "repeat", "reflect")
+space: Final = choice("space", "srgb", "linear", "oklab")
+blend: Final = choice("blend", *LAYER_BLENDS)
+sampling: Final = choice("sampling", "linear", "nearest")
 
 
 class CommandRow:
@@ -66,15 +102,22 @@ class CommandRow:
             the render thread's method ``_do_<name>`` does.
         call: The drawing call with its arguments, where it is not declared the same:
             ``"draw_image id x y dest_w dest_h"``.
+        vector: Whether ``dala.gpu.vector.painter`` executes it.
     """
 
     def __init__(
-        self, opcode: int, declared: Callable[..., None], draws: str = "", call: str = ""
+        self,
+        opcode: int,
+        declared: Callable[..., None],
+        draws: str = "",
+        call: str = "",
+        vector: bool = False,
     ) -> None:
         kinds: dict[str, FieldKind] = dict(declared.__annotations__)
         kinds.pop("return", None)
         self.opcode = opcode
         self.draws = draws
+        self.vector = vector
         self.name = declared.__name__
         self.doc = declared.__doc__ or ""
         #: The kinds of the encoder's arguments, in their order.
@@ -97,6 +140,8 @@ class CommandRow:
         self.struct: struct.Struct | None = None
         if all(kind.format for kind in kinds.values()):
             self.struct = struct.Struct(form)
+        #: Whether the bytes of a field need a check of their own, other than of flags.
+        self.checked = any(kind is f64 or kind.names for kind in kinds.values())
 
     def encode(self, values: Sequence[object]) -> bytes:
         """Return the command with the values of its arguments, each of them checked."""
@@ -118,12 +163,12 @@ OPCODES: Final[dict[str, int]] = {}
 
 
 def command(
-    opcode: int, *, draws: str = "", call: str = ""
+    opcode: int, *, draws: str = "", call: str = "", vector: bool = False
 ) -> Callable[[Callable[..., None]], CommandRow]:
     """Declare a command; see :class:`CommandRow`."""
 
     def declare(declared: Callable[..., None]) -> CommandRow:
-        row = BY_OPCODE[opcode] = CommandRow(opcode, declared, draws, call)
+        row = BY_OPCODE[opcode] = CommandRow(opcode, declared, draws, call, vector)
         BY_NAME[row.name] = row
         OPCODES[row.name] = opcode
         COMMANDS.append(row)
@@ -142,6 +187,19 @@ def _encode_field(call: str, name: str, kind: FieldKind, value: object) -> bytes
         if isinstance(value, bytes) and len(value) == 4:
             return value
         return rgba_of(cast("ColorLike", value), call, name)
+    if kind is f64:
+        return struct.pack("<d", as_float(call, name, value))
+    if kind.names:
+        if not isinstance(value, str) or value not in kind.names:
+            expected = " or ".join(map(repr, kind.names))
+            raise CommandError.invalid(call, name, expected, value)
+        return bytes([kind.names.index(value)])
+    if kind is numbers:
+        return encode_numbers(call, name, value)
+    if kind is path:
+        return encode_path(call, name, value)
+    if kind is places:
+        return encode_places(call, name, value)
     if kind.format:
         number = as_int(value)
         if number is None or not kind.low <= number <= kind.high:
@@ -333,6 +391,18 @@ class CommandDecoder:
             if value > 1:
                 raise ProtocolError(f"{name} must be 0 or 1", start, self.data[start])
             return bool(value)
+        if kind is path:
+            return self._path(start)
+        if kind is places:
+            found = self._take(PLACE.size * self._number(u32, start), start)
+            return tuple(PLACE.iter_unpack(found))
+        if kind is f64 or kind is numbers:
+            return self._floats(kind, start)
+        if kind.names:
+            place = self._take(1, start)[0]
+            if place > kind.high:
+                raise ProtocolError(f"{name} must be 0 to {kind.high}", start, self.data[start])
+            return kind.names[place]
         if kind.format:
             return self._number(kind, start)
         found = self._take(self._number(u32, start), start)
@@ -342,6 +412,23 @@ class CommandDecoder:
             return found.decode()
         except UnicodeDecodeError:
             raise ProtocolError("text is not valid UTF-8", start, self.data[start]) from None
+
+    def _floats(self, kind: FieldKind, start: int) -> float | tuple[float, ...]:
+        count = 1 if kind is f64 else self._number(u32, start)
+        if kind is numbers and count > MAX_NUMBERS:
+            raise ProtocolError(f"more than {MAX_NUMBERS} numbers", start, self.data[start])
+        found = struct.unpack(f"<{count}d", self._take(8 * count, start))
+        if not all(map(math.isfinite, found)):
+            raise ProtocolError("numbers must be finite", start, self.data[start])
+        return cast("float", found[0]) if kind is f64 else found
+
+    def _path(self, start: int) -> PathData:
+        verbs, points = self._number(u32, start), self._number(u32, start)
+        made = PathData(self._take(verbs, start), self._take(16 * points, start))
+        problem = path_problem(made)
+        if problem:
+            raise ProtocolError(problem, start, self.data[start])
+        return made
 
     def _number(self, kind: FieldKind, start: int) -> int:
         form = "<" + kind.format

@@ -10,6 +10,7 @@ b'\\xff\\x00\\x00\\xff'
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING, NoReturn, SupportsIndex
@@ -20,8 +21,12 @@ from dala.errors import CommandError, DalaError
 from dala.extensions import live_module
 from dala.gpu.checks import checked_size, destroyed, renderer_of
 from dala.gpu.draw import DrawingCalls
-from dala.gpu.protocol import BY_OPCODE
+from dala.gpu.input.calls import InputCalls
+from dala.gpu.path.numbers import IDENTITY, Matrix
+from dala.gpu.protocol import BY_OPCODE, decode
 from dala.gpu.render.thread import KEPT_ERRORS, Renderer
+from dala.gpu.vector.calls import put
+from dala.gpu.vector.shapes import MOVED, moved
 from dala.resources import Closing
 from dala.typing import NDArray, PathLike
 
@@ -29,10 +34,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dala.extensions import SentStream
-    from dala.gpu.presenters.base import Presenter
+    from dala.gpu.presenters.base import Presenter, Steer
 
 
-class Surface(DrawingCalls, Closing):
+class Surface(DrawingCalls, InputCalls, Closing):
     """A picture of straight-alpha RGBA pixels that is drawn by commands.
 
     Drawing calls return at once; the surface's own thread executes them in order. Calls that return
@@ -59,27 +64,40 @@ class Surface(DrawingCalls, Closing):
         nearest: bool = False,
         vsync: bool = True,
         memory: int | str | None = None,
+        steer: Steer = "first",
     ) -> None:
         self._renderer: Renderer | None = None
         width = checked_size("create_surface", "width", width)
         height = checked_size("create_surface", "height", height)
+        if not isinstance(title, str):
+            raise CommandError.invalid("create_surface", "title", "a str", title)
         self._errors: deque[DalaError] = deque(maxlen=KEPT_ERRORS)
         self._renderer = Renderer(width, height, self._errors, memory)
         self._renderer.canvas.nearest = bool(nearest)
         self._put = self._renderer.put
+        #: The transforms that calls have pushed, the current one last.
+        self._matrices: list[Matrix] = [IDENTITY]
         self._resizes = count(1)
         #: Numbers of the last resize that was queued, and of the last known to be done.
         self._resize_queued = self._resize_done = 0
         #: The presenter that shows frames, or None.
         self.presenter: Presenter | None = None
+        self._init_input(self._errors, title)
+        self._renderer.inbox = weakref.ref(self._inbox)
+        self._show_options = bool(vsync), steer
         if show is not None:
-            from dala.gpu.presenters import make_presenter
-
             try:
-                self.presenter = make_presenter(self, show, title=title, vsync=vsync)
+                self._show(show)
             except BaseException:
                 self.close()
                 raise
+
+    def _show(self, show: str) -> None:
+        """Create the presenter."""
+        from dala.gpu.presenters import make_presenter
+
+        vsync, steer = self._show_options
+        self.presenter = make_presenter(self, show, title=self.title, vsync=vsync, steer=steer)
 
     # state ------------------------------------------------------------------------------------
     @property
@@ -232,9 +250,22 @@ class Surface(DrawingCalls, Closing):
             key_frames=key_frames, encoder=encoder, reconnect=reconnect,
         )  # fmt: skip
 
+    def _note_push(self) -> None:
+        """Note that calls have pushed or popped: in between, all shapes follow the transform."""
+        if self._renderer is not None:
+            self._put = self._renderer.put if self._matrices == [IDENTITY] else self._put_moved
+
+    def _put_moved(self, data: bytes) -> None:
+        """Queue a command, as one that follows the transform where there is one."""
+        if data[0] in MOVED:
+            data = moved(decode(data)[0])
+        put(self, "draw", data)
+
     # closing ----------------------------------------------------------------------------------
     def close(self) -> None:
         """End the surface and its thread. Queued commands are dropped. Safe to call twice."""
+        if self._renderer is not None:
+            self._inbox.close()
         presenter, self.presenter = self.presenter, None
         if presenter is not None:
             presenter.close()
@@ -262,6 +293,7 @@ def create_surface(
     nearest: bool = False,
     vsync: bool = True,
     memory: int | str | None = None,
+    steer: Steer = "first",
 ) -> Surface:
     """Create a surface. All its pixels are transparent.
 
@@ -280,10 +312,12 @@ def create_surface(
         memory: The memory that the surface may use for pixels, images and sprites: bytes, or text
             such as "2 GiB"; by default a quarter of the machine's, or 1 GiB. What would exceed it
             is refused with MemoryLimitExceeded.
+        steer: Which pages of "browser" send input: the "first" that is open, "all", or "none".
     """
     return Surface(
-        width, height, show=show, title=title, nearest=nearest, vsync=vsync, memory=memory
-    )
+        width, height, show=show, title=title, nearest=nearest, vsync=vsync, memory=memory,
+        steer=steer,
+    )  # fmt: skip
 
 
 def _refuse(data: bytes) -> None:

@@ -21,6 +21,7 @@ from dala.gpu.compute.engines import auto, hardware
 from dala.gpu.compute.engines import devices as machine
 from dala.gpu.compute.engines.cpu.cache import cache_folder
 from dala.gpu.compute.engines.devices import Choice, Device
+from dala.gpu.compute.engines.webgpu.adapters import cuda_error
 from dala.gpu.compute.engines.webgpu.limits import VARIABLE
 from dala.trust import distrust, key_problem
 
@@ -70,6 +71,8 @@ class Probe:
     devices: tuple[Device, ...] = ()
     #: Why the adapters could not be listed, or "".
     adapter_error: str = ""
+    #: Why CUDA offers no GPU where it is installed, or "".
+    cuda_error: str = ""
     choice: Choice = field(default_factory=lambda: Choice("cpu", ""))
     #: The provider that models run on and why, and all that are available; "" without the extra.
     models: str = ""
@@ -118,6 +121,7 @@ def look() -> Probe:
         other=_version("dala") or "",
         devices=tuple(machine.devices()),
         adapter_error=error,
+        cuda_error=cuda_error(),
         choice=auto.choice(),
         models=_models(auto.choice().device),
         setting=os.environ.get("DALA_DEVICE", ""),

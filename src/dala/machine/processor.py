@@ -1,4 +1,4 @@
-"""The processor as the rest of the program sees it: what decides the last bits of results."""
+"""The processor's level of instructions, which decides the last bits of results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cpu_level() -> str:
 
 
 def choose_cpu_level(wanted: str) -> None:
-    """Use a lower level, so that this process computes what an older processor would.
+    """Use a lower level, so that this process computes as an older processor would.
 
     It must be called before the first kernel is compiled. Nothing changes if the processor does
     not have that level, or if DALA_CPU is set already.

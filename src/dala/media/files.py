@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import numpy as np
 
 from dala import memory
-from dala.arguments import Selection, checked_path, refuse_url
-from dala.budget import check_deadline, deadline
-from dala.errors import MissingPackage, ParameterError
-from dala.extras import pip_install
+from dala.arguments import Integer, Selection, checked_path, refuse_folder, refuse_url
+from dala.budget import check_deadline, checked, deadline
+from dala.errors import CommandTimeout, LimitExceeded, ParameterError
+from dala.extras import needing
 from dala.media.parts import PartFile
-from dala.media.pictures.modes import NUMBERS, color_key, is_scaled, normalized, over, rgba, scaled
+from dala.media.pictures import svg
 from dala.media.pictures.options import COLORS
-from dala.media.pictures.plugins import open_image
+from dala.media.pictures.pixels import NUMBERS, color_key, is_scaled, normalized, over, rgba, scaled
+from dala.media.pictures.plugins import CheckedBytes, check_runs, open_image
 from dala.notices import notify
 from dala.png import encode_png
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Bytes of memory for each pixel that is decoded: as stored, and as RGBA.
 DECODED_BYTES: Final = 8
+#: Bytes of an array that are copied at a time.
+_PART: Final = 1 << 22
 #: Formats without alpha.
 _OPAQUE: Final = ("JPEG", "MPO", "BMP", "PPM", "PCX", "EPS", "PDF", "DIB")
 #: Formats that can have sixteen bits.
@@ -42,6 +45,7 @@ _MOVING: Final = ("GIF", "PNG", "WEBP", "AVIF")
 
 #: Pillow's mode for each shape of pixels after height and width.
 _DEPTH: Final = Selection(None, "float", "stored", expected="None or 'float' or 'stored'")
+_SIDE: Final = Integer(1, svg.MAX_SIDE)
 MODES: Final[Mapping[tuple[int, ...], str]] = {(): "L", (3,): "RGB", (4,): "RGBA"}
 
 
@@ -72,12 +76,8 @@ class _Decoded:
 
 
 def _pillow(call: str) -> ModuleType:
-    try:
+    with needing(call, "media", "Pillow"):
         from PIL import Image
-    except ImportError:
-        raise MissingPackage(
-            f"{call}: Pillow is not installed. Run: {pip_install('media')}"
-        ) from None
     return Image
 
 
@@ -85,6 +85,7 @@ def _opened(source: PictureSource, call: str) -> tuple[Path | io.BytesIO, str]:
     """Return a path or the bytes of a file, and its name for messages."""
     if isinstance(source, str | os.PathLike):
         refuse_url(call, "path", source)
+        refuse_folder(call, Path(source))
         return Path(source), str(source)
     if isinstance(source, bytes | bytearray | memoryview):
         return io.BytesIO(source), f"the picture ({len(source):,} bytes)"
@@ -119,12 +120,19 @@ def load(path: PictureSource, max_pixels: int, *, color: str = "srgb") -> Pillow
 
 
 def read_picture(
-    path: PictureSource, max_pixels: int, *, color: str = "srgb", depth: str | None = None
+    path: PictureSource,
+    max_pixels: int,
+    *,
+    color: str = "srgb",
+    depth: str | None = None,
+    size: tuple[int | None, int | None] = (None, None),
 ) -> PictureFile:
     """Read the first picture of a file as pixels; see :meth:`dala.media.Frame.open`."""
     COLORS.check("Frame.open", "color", color)
     _DEPTH.check("Frame.open", "depth", depth)
-    found = _decode(path, max_pixels, color)
+    for name, side in zip(("width", "height"), size, strict=True):
+        _SIDE.check_optional("Frame.open", name, side)
+    found = _decode(path, max_pixels, color, size)
     image, profile = found.image, None
     if color == "raw":
         profile = image.info.get("icc_profile")
@@ -157,7 +165,7 @@ def _sixteen(found: _Decoded) -> NDArray | None:
     if deep is None:
         return None
     if (profile := image.info.get("icc_profile")) is not None and image.mode in ("RGB", "RGBA"):
-        from dala.media.pictures.profiles import fits, is_srgb
+        from dala.media.pictures.pixels import fits, is_srgb
 
         if fits(profile, "RGB") and not is_srgb(profile, "RGB"):
             notify(f"Frame.open: {found.name}: its ICC profile is not applied to 16 bits.")
@@ -177,12 +185,28 @@ def _deep(found: _Decoded) -> NDArray | None:
     return pixels if pixels.shape[:2] == (height, width) else None
 
 
-def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
+def _decode(
+    path: PictureSource,
+    max_pixels: int,
+    color: str,
+    size: tuple[int | None, int | None] = (None, None),
+) -> _Decoded:
     """Return the decoded first picture of a file, in sRGB unless color is "raw"."""
     source, name = _opened(path, "Frame.open")
     image_module = _pillow("Frame.open")
+    if svg.is_svg(source):
+        source = io.BytesIO(svg.SvgDocument(source, name).png(*size, max_pixels))
+    elif size != (None, None):
+        raise ParameterError(
+            f"Frame.open: {name} is not an SVG, which width and height are for. Resize the frame: "
+            "Frame.open(path).resize(width)."
+        )
+    stream: Path | io.BytesIO = source
+    if deadline() is not None and (isinstance(source, io.BytesIO) or source.is_file()):
+        data = source.getvalue() if isinstance(source, io.BytesIO) else source.read_bytes()
+        stream = CheckedBytes(data, "Frame.open")
     try:
-        with open_image(source) as image:
+        with open_image(stream) as image:
             width, height = image.size
             if not width or not height:
                 raise ParameterError(f"Frame.open: {name} has no pixels ({width} x {height}).")
@@ -192,6 +216,7 @@ def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
                     f"max_pixels={max_pixels:,}. Raise it if you trust the file."
                 )
             memory.check(DECODED_BYTES * width * height, f"Frame.open({name!r})")
+            check_runs(image, name)
             bits, count = _bits(image), _count(image)
             format = image.format
             if "transparency" in image.info:
@@ -208,7 +233,10 @@ def _decode(path: PictureSource, max_pixels: int, color: str) -> _Decoded:
             f"Frame.open: Pillow refuses {name} ({error}). If you trust the file, raise "
             "PIL.Image.MAX_IMAGE_PIXELS and max_pixels."
         ) from None
-    except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError, ParameterError):
+    except (
+        FileNotFoundError, IsADirectoryError, PermissionError, MemoryError, ParameterError,
+        CommandTimeout,
+    ):  # fmt: skip
         raise
     except Exception as error:  # decoders raise nearly anything for damaged files
         check_deadline("Frame.open")
@@ -234,7 +262,9 @@ def _load(image: PillowImage) -> None:
 def _unreadable(name: str, error: Exception) -> ParameterError:
     # Pillow names the object that it read from, with its address.
     text = re.sub(r" *<\S+ object at 0x[0-9a-f]+>", "", str(error)) or type(error).__name__
-    return ParameterError(f"Frame.open: {name} cannot be read as a picture ({text}).")
+    moves = Path(name).suffix.lower() in (".mp4", ".mov", ".mkv", ".webm", ".avi")
+    hint = " Open a video with dala.media.video.open." if moves else ""
+    return ParameterError(f"Frame.open: {name} cannot be read as a picture ({text}).{hint}")
 
 
 def _normalized(found: _Decoded) -> PillowImage:
@@ -261,6 +291,8 @@ def _bits(image: PillowImage) -> int:
 def _count(image: PillowImage) -> int:
     try:
         return max(1, int(getattr(image, "n_frames", 1)))
+    except CommandTimeout:
+        raise
     except Exception:  # the first picture may be fine though the others are not
         return 1
 
@@ -287,7 +319,7 @@ def _in_srgb(image: PillowImage, name: str, bits: int) -> PillowImage:
         if image.mode == "CMYK":
             notify(f"Frame.open: {name} is CMYK without a profile; its colors are approximate.")
         return image
-    from dala.media.pictures.profiles import to_srgb
+    from dala.media.pictures.pixels import to_srgb
 
     key = "transparency" in image.info
     made, problem = to_srgb(normalized(image) if key and bits == 8 else image, profile)
@@ -300,17 +332,26 @@ def _in_srgb(image: PillowImage, name: str, bits: int) -> PillowImage:
 def load_array(path: PathLike) -> NDArray:
     """Read an array that ``numpy.save`` wrote. Nothing in the file is executed.
 
-    A header that claims more than the file holds costs nothing.
+    A header that claims more than the file holds costs nothing, and a file without blocks on the
+    disk no more than the limits of memory.
 
     Raises:
         ParameterError: why it cannot be read, for the caller's message.
+        MemoryLimitExceeded: it is larger than the limits allow.
     """
     try:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
         if isinstance(found, np.ndarray):
-            return np.array(found)
+            memory.check(found.nbytes, "numpy.load")
+            made = np.empty(found.shape or 1, found.dtype)
+            for at in checked(range(0, made.nbytes, _PART), "numpy.load"):
+                first, end = (n * len(made) // made.nbytes for n in (at, at + _PART))
+                made[first:end] = found[first:end] if found.ndim else found
+            return made.reshape(found.shape)
         found.close()
         problem = "it holds several arrays"
+    except (LimitExceeded, CommandTimeout):
+        raise
     except OSError as error:
         problem = error.strerror or "it is damaged"
     except Exception as error:  # NumPy's parser of headers raises nearly anything
@@ -324,16 +365,18 @@ def store(
     options: Mapping[str, ParamValue | bytes],
     *,
     format: str | None = None,
-    background: ColorLike = "white",
+    background: ColorLike | None = None,
 ) -> None:
     """Write pixels of u8 or u16 to a file, which is renamed into place when it is complete.
 
-    Formats without alpha get the picture over the background.
+    Formats without alpha get the picture over the background; over white, with a notice, if it is
+    None.
     """
     stream = None if isinstance(path, str | os.PathLike) else path
     expected = "a path or a file opened in binary mode"
     if stream is None:
         target = checked_path("Frame.save", "path", path)  # type: ignore[arg-type]
+        refuse_folder("Frame.save", target)
         name, suffix = target.name, target.suffix
     else:
         if not callable(getattr(stream, "write", None)):
@@ -384,7 +427,7 @@ def _encode(
     pixels: NDArray,
     format: str,
     options: Mapping[str, ParamValue | bytes],
-    background: ColorLike,
+    background: ColorLike | None,
     name: str,
 ) -> None:
     if pixels.dtype == np.uint16 and format not in _DEEP:
@@ -424,14 +467,16 @@ def _encode(
         ) from None
 
 
-def _flat(pixels: NDArray, background: ColorLike, format: str, name: str) -> NDArray:
-    """Return RGBA as RGB over the background; say so if anything was transparent."""
+def _flat(pixels: NDArray, background: ColorLike | None, format: str, name: str) -> NDArray:
+    """Return RGBA as RGB over the background, or over white, with a notice."""
     if (pixels[..., 3] == np.iinfo(pixels.dtype).max).all():
         return np.ascontiguousarray(pixels[..., :3])
     from dala.gpu.command import color_to_rgba
 
-    red, green, blue = color_to_rgba(background)[:3]
-    notify(
-        f"Frame.save: {name}: {format} has no transparency; the picture is laid over {background}."
-    )
+    red, green, blue = color_to_rgba("white" if background is None else background)[:3]
+    if background is None:
+        notify(
+            f"Frame.save: {name}: {format} has no transparency; the picture is laid over white. "
+            "Give background= to choose."
+        )
     return over(pixels, (red, green, blue))

@@ -12,6 +12,7 @@ from dala.errors import DtypeError, ParameterError, ShapeError
 from dala.extras import needing
 from dala.gpu.compute import Buffer, from_array
 from dala.gpu.compute.dtypes import DtypeLike
+from dala.media.pictures.filter_advice import FilterAdvice
 from dala.resources import Closing
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
 
@@ -57,7 +58,7 @@ class FrameFacts(TypedDict, total=False):
 _FACTS: Final = tuple(FrameFacts.__annotations__)
 
 
-class Frame(Closing):
+class Frame(FilterAdvice, Closing):
     """A picture on a device, with its presentation time and its color coding.
 
     ``pixels`` is a Buffer: (height, width, 4), (height, width, 3) or (height, width) of u8 or f32
@@ -185,12 +186,15 @@ class Frame(Closing):
         max_pixels: int = MAX_PIXELS,
         depth: str | None = None,
         color: str = "srgb",
+        width: int | None = None,
+        height: int | None = None,
         **facts: Unpack[FrameFacts],
     ) -> Self:
         """Read the first picture of a file with Pillow, rotated as its EXIF orientation says.
 
         Palettes, CMYK and other modes become gray, RGB or RGBA; a color key becomes alpha; 16-bit
-        gray becomes f32. ``frame.pictures`` is the number of pictures in the file.
+        gray becomes f32. ``frame.pictures`` is the number of pictures in the file. An SVG is drawn
+        by resvg, in a size of choice; one that names another file or an address is refused.
 
         Args:
             path: the file: its path, its bytes, or an open binary file.
@@ -200,6 +204,8 @@ class Frame(Closing):
                 the file has more than 8; by default 16-bit RGB and RGBA are read with 8.
             color: "srgb" converts a picture with another ICC profile to sRGB; "raw" keeps the
                 stored values.
+            width: of an SVG, the width to draw it at; with height, the box to fit it into.
+            height: of an SVG, the height to draw it at.
             **facts: format, time and color, as for ``Frame``.
 
         Raises:
@@ -209,13 +215,13 @@ class Frame(Closing):
         Example::
 
             Frame.open("photo.jpg")
-            Frame.open("scan16.png", depth="float")
             Frame.open(response.content)
+            Frame.open("logo.svg", width=400)
         """
         from dala.media.files import read_picture
         from dala.media.images import check_pixels
 
-        found = read_picture(path, max_pixels, color=color, depth=depth)
+        found = read_picture(path, max_pixels, color=color, depth=depth, size=(width, height))
         made = cls(from_array(check_pixels(found.pixels, "Frame.open"), device=device), **facts)
         made.pictures = found.count
         return made
@@ -275,13 +281,11 @@ class Frame(Closing):
 
         wanted = self.format if format is None else _format(format)
         if wanted not in PLANAR and any(x is not None for x in (matrix, range, siting)):
+            expected = "'nv12' or 'i420' with matrix, range or siting"
             raise ParameterError.invalid(
-                "Frame.to",
-                "format",
-                "'nv12' or 'i420' with matrix, range or siting",
-                wanted,
+                "Frame.to", "format", expected, wanted,
                 "The frame's own coding is used: frame.matrix, frame.range, frame.siting.",
-            )
+            )  # fmt: skip
         pixels = self.pixels if device is None else self.pixels.to(device)
         own = self.range if self.format in PLANAR else "limited"
         matrix = self.matrix if matrix is None else _color_attribute("matrix", matrix)
@@ -372,7 +376,7 @@ class Frame(Closing):
         *,
         format: str | None = None,
         depth: int = 8,
-        background: ColorLike = "white",
+        background: ColorLike | None = None,
         **options: ParamValue,
     ) -> None:
         """Write a picture file. The file is renamed into place when it is complete.
@@ -382,7 +386,7 @@ class Frame(Closing):
                 rest.
             format: such as "png" or "jpeg"; by default the suffix of the path.
             depth: bits per channel: 8, or 16 for PNG and TIFF.
-            background: the color below transparent pixels in formats without alpha, such as JPEG.
+            background: the color below transparent pixels where a format has no alpha: white.
             **options: for Pillow, such as ``quality=90``.
 
         Raises:
@@ -437,7 +441,7 @@ class Frame(Closing):
 
 
 def _restored(pixels: Buffer, facts: FrameFacts, pictures: int) -> Frame:
-    """Return a frame from what :meth:`Frame.__reduce__` keeps."""
+    """Return a frame from the state that :meth:`Frame.__reduce__` keeps."""
     made = Frame(pixels, **facts)
     made.pictures = pictures
     return made
@@ -456,12 +460,8 @@ def _layout(pixels: Buffer, format: str | None) -> tuple[str, int, int]:
         raise DtypeError.invalid("Frame", "pixels", expected, pixels.dtype)
     if wanted in PLANAR and len(shape) == 2:
         if shape[0] % 3 or shape[1] % 2 or not pixels.size:
-            raise ShapeError.invalid(
-                "Frame",
-                "pixels",
-                f"of shape (height * 3 / 2, width), both even, for {wanted!r}",
-                shape,
-            )
+            expected = f"of shape (height * 3 / 2, width), both even, for {wanted!r}"
+            raise ShapeError.invalid("Frame", "pixels", expected, shape)
         return wanted or "", shape[1], shape[0] // 3 * 2
     if found is None or wanted != found:
         raise ShapeError(

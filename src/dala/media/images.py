@@ -26,7 +26,8 @@ from dala.gpu.compute import Buffer, from_dlpack
 from dala.gpu.compute.call.foreign import is_tensor, tensor_like
 from dala.gpu.compute.convert import as_array
 from dala.media.frame import Frame
-from dala.media.pictures.modes import NUMBERS, normalized, scaled
+from dala.media.pictures.pixels import NUMBERS, normalized, scaled
+from dala.notices import notify
 from dala.typing import ImageLike, KernelInput, NDArray
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ Shape: TypeAlias = tuple[int, ...]
 #: dtypes of pictures.
 DTYPES: Final = ("u8", "f32")
 _NAMES: Final = {np.dtype(np.uint8): "u8", np.dtype(np.float32): "f32"}
+#: Rows and columns of a picture that are looked at for its range.
+_SAMPLED: Final = 32
 #: Other floats, which are computed as f32.
 _FLOATS: Final = (np.dtype(np.float64), np.dtype(np.float16))
 
@@ -125,7 +128,6 @@ def read(img: ImageLike, width: int | None, height: int | None, call: str) -> So
         raise ShapeMismatch(
             f"{call}: the picture is {columns} x {rows}, got width={width} and height={height}. "
             "Leave them out; only bytes need them.",
-            call=call,
             argument="width",
         )
     return found
@@ -143,7 +145,6 @@ def _find(img: ImageLike, call: str) -> SourceImage:
             raise ParameterError(
                 f"{call}: the frame's format must be 'rgba', 'rgb' or 'gray', got {img.format!r}. "
                 "Convert it first: frame.to('rgba').",
-                call=call,
             )
         return SourceImage("frame", img.pixels, img)
     if isinstance(img, Buffer):
@@ -151,7 +152,7 @@ def _find(img: ImageLike, call: str) -> SourceImage:
         _check_shape(img.shape, call)
         if img.dtype not in DTYPES:
             raise DtypeError(
-                f"{call}: a picture must be u8 or f32, got a buffer of {img.dtype!r}.", call=call
+                f"{call}: a picture must be u8 or f32, got a buffer of {img.dtype!r}.",
             )
         return SourceImage("buffer", img, img)
     pillow = sys.modules.get("PIL.Image")
@@ -166,7 +167,6 @@ def _find(img: ImageLike, call: str) -> SourceImage:
     raise DtypeError(
         f"{call}: a picture must be an array, a tensor, bytes with width and height, a Pillow "
         f"image, a Frame or a Buffer, got {type(img).__name__}. {advice}",
-        call=call,
     )
 
 
@@ -187,13 +187,12 @@ def _from_bytes(
             f"{call}: bytes need width and height, got {view.nbytes} bytes without {missing}. Add "
             "width=..., height=...; an encoded picture, such as a PNG, is opened with "
             "Frame.open(data).",
-            call=call,
             argument=missing.partition(" ")[0],
             expected="the width and height of the picture",
         )
     width, height = _side(width, "width", call), _side(height, "height", call)
     if not view.c_contiguous:
-        raise ShapeError(f"{call}: the memoryview is not contiguous. Give bytes(view).", call=call)
+        raise ShapeError(f"{call}: the memoryview is not contiguous. Give bytes(view).")
     array = np.frombuffer(view, np.uint8)
     channels, rest = divmod(array.size, width * height)
     if rest or channels not in (1, 3, 4):
@@ -201,7 +200,6 @@ def _from_bytes(
         raise ShapeError(
             f"{call}: {width} x {height} pixels are {4 * pixels} bytes of RGBA, {3 * pixels} of "
             f"RGB or {pixels} of gray, got {array.size}.",
-            call=call,
         )
     return array.reshape((height, width) if channels == 1 else (height, width, channels))
 
@@ -224,7 +222,6 @@ def check_pixels(data: ImageLike, call: str) -> NDArray | Buffer:
         raise DtypeError(
             f"{call}: a picture must be an array, a Pillow image or a Buffer, got "
             f"{type(data).__name__}. Open files with Frame.open(path).",
-            call=call,
         )
     return check_array(array, call)
 
@@ -239,6 +236,8 @@ def check_array(array: NDArray, call: str) -> NDArray:
         memory.check_copy(array.size * (1 if array.dtype.itemsize == 1 else 4), call)
     if array.dtype == np.bool_:
         return array.astype(np.uint8) * np.uint8(255)
+    if array.dtype.kind == "f":
+        _note_range(array, call)
     if array.dtype == np.uint16:
         return (array / np.float32(65535)).astype(np.float32, copy=False)
     if array.dtype in _FLOATS:
@@ -247,9 +246,33 @@ def check_array(array: NDArray, call: str) -> NDArray:
         raise DtypeError(
             f"{call}: a picture must be u8 (0..255), u16 (0..65535) or floats (0..1), got an array "
             f"of {array.dtype}. Scale it and convert it: x.astype(np.float32).",
-            call=call,
         )
     return array
+
+
+#: True once pictures of 0 to 255 in floats were reported.
+_noted = False
+
+
+def _note_range(array: NDArray, call: str) -> None:
+    """Say once that floats look like 0 to 255: a sample has whole numbers, or colors far above 1.
+
+    Such a picture is valid, and its result is wrong: floats are 0 to 1.
+    """
+    global _noted
+    if _noted or not array.size:
+        return
+    rows, columns = (max(side // _SAMPLED, 1) for side in array.shape[:2])
+    sample = array[::rows, ::columns].astype(np.float32)
+    least, most = float(sample.min()), float(sample.max())
+    if not (least >= 0 and 1 < most <= 255):  # NaN too
+        return
+    if (sample == np.rint(sample)).all() or (array.ndim == 3 and sample.mean() > 8):
+        _noted = True
+        notify(
+            f"{call}: a float picture is 0 to 1, and this one has values up to {most:g}. If they "
+            "are 0 to 255, divide: picture / 255."
+        )
 
 
 def _like_given(array: NDArray, given: NDArray) -> NDArray:
@@ -267,7 +290,6 @@ def _check_shape(shape: Shape, call: str) -> None:
         raise ShapeError(
             f"{call}: a picture must have shape (height, width), (height, width, 3) or "
             f"(height, width, 4), got {shape}.",
-            call=call,
         )
 
 
@@ -321,13 +343,11 @@ def check_out(out: NDArray, kind: str, shape: Shape, dtype: str, call: str) -> N
         raise ParameterError(
             f"{call}: out must be an array, and the picture too; got {describe(type(out))} for a "
             f"picture of kind {kind!r}. Leave it out and use the return value.",
-            call=call,
-            argument="out",
         )
     if out.shape != shape or _NAMES.get(out.dtype) != dtype:
         raise ShapeMismatch.invalid(
             call, "out", f"an array of shape {shape} and dtype {dtype}", out
         )
     if not out.flags.writeable:
-        raise ReadOnlyError(f"{call}: out is read-only. Give a writable array.", call=call)
+        raise ReadOnlyError(f"{call}: out is read-only. Give a writable array.")
     return out

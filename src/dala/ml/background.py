@@ -145,7 +145,6 @@ class Background(Closing):
             raise ModelError(
                 f"Background: model must be a segmentation model, got {model.name!r} for "
                 f"{model.spec.task!r}. {_ADVICE}",
-                argument="model",
             )
         if model.spec.task == "segment" and model.labels and label not in model.labels:
             known = model.labels

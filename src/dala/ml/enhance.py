@@ -163,7 +163,7 @@ def _spans(length: int, tile: int, overlap: int) -> Iterator[_Tile]:
 
 
 def _ramp(tile: int, shared: int) -> NDArray:
-    """Return weights that rise from 0 to 1 in the middle half of what two tiles share."""
+    """Return weights that rise from 0 to 1 in the middle half of two tiles' overlap."""
     drop = shared // 4
     inside = max(shared - 2 * drop, 1)
     rise = (np.arange(tile, dtype=np.float32) - drop + 0.5) / inside

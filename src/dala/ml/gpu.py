@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Unpack, cast, overload
 import numpy as np
 import numpy.typing as npt
 
-from dala.arguments import Integer
+from dala.arguments import Integer, refuse_folder
 from dala.errors import (
     ModelError,
     ModelNotFound,
@@ -289,6 +289,7 @@ def _file(model: PathLike) -> Path:
         ) from None
     if path.is_file():
         return path
+    refuse_folder("load_model", path)
     looks_like_path = path.suffix or len(path.parts) > 1
     if looks_like_path:
         raise ModelNotFound(f"load_model: no such file: {str(path)!r}.")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, Unpack, cast
 
 import numpy as np
 
+from dala import forks
 from dala.arguments import Integer, Selection
 from dala.errors import ModelError
 from dala.gpu.command import color_to_rgba
@@ -40,6 +43,8 @@ _BLOCK: Final = 0.2
 _LARGEST_RADIUS: Final = 200
 #: Overlap of two faces, as a fraction of the smaller, from which they are one.
 _SAME: Final = 0.6
+#: The same from one frame that is looked at to the next, where a track is new.
+_MOVED: Final = 0.2
 #: How much of a tile's side it shares with its neighbors.
 _SHARED: Final = 0.35
 #: Growth of a face that is not found, in each frame.
@@ -110,6 +115,7 @@ class FaceHider(Closing):
         red, green, blue, _ = color_to_rgba(options.color)
         self.color = (int(red), int(green), int(blue))
         self.keep, self.ahead, self.tiles = options.keep, options.ahead, options.tiles
+        self.every = options.every
         self._own = isinstance(model, str)
         self.model = cast("Model[Faces]", load_model(model) if isinstance(model, str) else model)
         if not isinstance(self.model, Model) or self.model.spec.task != "faces":
@@ -141,12 +147,10 @@ class FaceHider(Closing):
 
     def stream(self, frames: Iterable[ImageT]) -> Iterator[HiddenFrame[ImageT]]:
         """Yield the frames of a video with their faces hidden, in order."""
-        tracker = Tracker(high=self.score, low=self.score / 2, keep=self.keep, by_class=False)
         known: set[int] = set()
         lost: set[int] = set()
         waiting: deque[tuple[ImageT, list[HiddenFace]]] = deque()
-        for frame in frames:
-            now = self._track(tracker, frame)
+        for frame, now in self._between(frames):
             fresh = [
                 replace(face, found=False)
                 for face in now
@@ -162,9 +166,50 @@ class FaceHider(Closing):
         while waiting:
             yield self._out(*waiting.popleft())
 
-    def _track(self, tracker: Tracker, frame: ImageLike) -> list[HiddenFace]:
-        """Return the faces of the next frame: those that are found, and those that are expected."""
-        found = self.find(frame, self.score / 2)
+    def _between(self, frames: Iterable[ImageT]) -> Iterator[tuple[ImageT, list[HiddenFace]]]:
+        """Yield each frame with its faces, which move evenly between the frames looked at."""
+        keep = -(-self.keep // self.every)
+        tracker = Tracker(high=self.score, low=self.score / 2, keep=keep, by_class=False)
+        last: list[HiddenFace] = []
+        skipped: list[ImageT] = []
+        for frame, found in self._found(frames):
+            if found is None:
+                skipped.append(frame)
+                continue
+            now = self._tracked(tracker, found)
+            for k, one in enumerate(skipped, 1):
+                yield one, _moving(last, now, k / (len(skipped) + 1))
+            yield frame, now
+            skipped.clear()
+            last = now
+        for one in skipped:
+            yield one, _moving(last, last, 0)
+
+    def _found(self, frames: Iterable[ImageT]) -> Iterator[tuple[ImageT, Faces | None]]:
+        """Yield each frame with its faces, if it was looked at; the next one is meanwhile."""
+        pool = forks.pool(1, "dala-faces")
+        waiting: deque[tuple[ImageT, Future[Faces] | None]] = deque()
+
+        def out() -> tuple[ImageT, Faces | None]:
+            frame, looked = waiting.popleft()
+            return frame, None if looked is None else looked.result()
+
+        try:
+            for number, frame in enumerate(frames):
+                looked = None
+                if number % self.every == 0:
+                    run = copy_context().run  # the device and the limits of the caller
+                    looked = pool.submit(run, self.find, frame, self.score / 2)
+                waiting.append((frame, looked))
+                if len(waiting) > self.every:
+                    yield out()
+            while waiting:
+                yield out()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _tracked(self, tracker: Tracker, found: Faces) -> list[HiddenFace]:
+        """Return the faces of the next frame: found ones, and expected ones."""
         marked = [Detection(f.box, "face", f.score, k) for k, f in enumerate(found)]
         ids = {track.index: track.id for track in tracker.update(marked)}
         made = [
@@ -173,7 +218,7 @@ class FaceHider(Closing):
             if face.score >= self.score or k in ids
         ]
         for track in tracker.lost:
-            grown = _grown(track.box, _GROWTH * track.missed)
+            grown = _grown(track.box, _GROWTH * track.missed * self.every)
             made.append(HiddenFace(grown, track.score, track.id, found=False))
         return made
 
@@ -211,20 +256,26 @@ class FaceHider(Closing):
             return
         radius = self.radius or min(max(2, round(_RADIUS * size)), _LARGEST_RADIUS)
         blurred = filters.blur(plain, radius=radius)
-        mask = _soft(left, top, right, bottom, (x1, y1, x2, y2))
-        mask = mask if plain.ndim == 2 else mask[..., None]
-        mixed = plain + mask * (blurred.astype(np.float32) - plain)
-        color[:] = np.rint(mixed) if pixels.dtype == np.uint8 else mixed
+        edge, weights = _soft_edge(left, top, right, bottom, (x1, y1, x2, y2))
+        weights = weights if plain.ndim == 2 else weights[:, None]
+        sharp = plain[edge]
+        mixed = sharp + weights * (blurred[edge].astype(np.float32) - sharp)
+        blurred[edge] = np.rint(mixed) if pixels.dtype == np.uint8 else mixed
+        color[:] = blurred
 
 
-def _soft(left: int, top: int, right: int, bottom: int, box: Box) -> NDArray:
-    """Return the weights of a rounded box with soft edges, 0 to 1, at pixel centers."""
+def _soft_edge(left: int, top: int, right: int, bottom: int, box: Box) -> tuple[NDArray, NDArray]:
+    """Return where a rounded box has a soft edge, or is not, and the weights there, 0 to 1.
+
+    Elsewhere, mostly, they are 1.
+    """
     x1, y1, x2, y2 = box
     x = (np.arange(left, right, dtype=np.float32) + 0.5 - (x1 + x2) / 2) / max((x2 - x1) / 2, 0.5)
     y = (np.arange(top, bottom, dtype=np.float32) + 0.5 - (y1 + y2) / 2) / max((y2 - y1) / 2, 0.5)
-    far = (x[None] ** 4 + y[:, None] ** 4) ** 0.25
-    weights: NDArray = np.clip((1 - far) * 10, 0, 1).astype(np.float32)
-    return weights
+    far = x[None] ** 4 + y[:, None] ** 4
+    edge = far > 0.656  # a little below 0.9 ** 4
+    weights: NDArray = np.clip((1 - far[edge] ** 0.25) * 10, 0, 1).astype(np.float32)
+    return edge, weights
 
 
 def _blocks(pixels: NDArray, side: int) -> NDArray:
@@ -250,6 +301,24 @@ def _fill(color: tuple[int, int, int], pixels: NDArray) -> NDArray:
     if pixels.ndim == 2 or pixels.shape[2] == 1:
         rgb = np.array([rgb @ (0.299, 0.587, 0.114)])
     return (np.rint(rgb) if pixels.dtype == np.uint8 else rgb).astype(pixels.dtype)
+
+
+def _moving(before: list[HiddenFace], after: list[HiddenFace], share: float) -> list[HiddenFace]:
+    """Return the faces of a frame that was not looked at, between two that were."""
+    left, made = list(after), []
+    for face in before:
+        other = next((one for one in left if _is_same(face, one)), face)
+        left = [one for one in left if one is not other]
+        box = tuple(a + share * (b - a) for a, b in zip(face.box, other.box, strict=True))
+        made.append(replace(face, box=cast("Box", box)))
+    return [replace(face, found=False) for face in made + left]
+
+
+def _is_same(one: HiddenFace, other: HiddenFace) -> bool:
+    """Return whether faces of two frames are one, by their tracks, or else by their places."""
+    if one.id is None or other.id is None:
+        return bool(iou(np.array(one.box), np.array([other.box]))[0] > _MOVED)
+    return one.id == other.id
 
 
 def _grown(box: Box, share: float) -> Box:

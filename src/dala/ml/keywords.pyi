@@ -43,4 +43,5 @@ class HideKeywords(TypedDict, total=False):
     score: float
     keep: int
     ahead: int
+    every: int
     tiles: int

@@ -210,7 +210,7 @@ class Model(Closing, Generic[R]):
     def found(
         self, input: ModelInput | Sequence[ModelInput], options: Mapping[str, float]
     ) -> R | list[R]:
-        """Return what :meth:`predict` does, for options that are checked and complete."""
+        """Return the result of :meth:`predict`, for options that are checked and complete."""
         if isinstance(input, list | tuple):
             return self._many(list(input), options)
         return self._one(cast(ModelInput, input), options)

@@ -105,6 +105,8 @@ class HideOptions(Options):
         score: the lowest score of a face.
         keep: the frames for which a face that is not found stays hidden.
         ahead: the frames before the first one with a face in which it is hidden, too.
+        every: look for faces in one of so many frames of a video, and follow them between. A face
+            that shows for fewer frames may stay visible.
         tiles: look in so many overlapping parts along each side as well, for small faces.
     """
 
@@ -120,6 +122,9 @@ class HideOptions(Options):
     )
     ahead: int = option(
         Integer(0, 1000), 5, "frames in which a face is hidden before it is found (5)", command=True
+    )
+    every: int = option(
+        Integer(1, 100), 1, "look for faces in one of so many frames (1)", command=True
     )
     tiles: int = option(
         Integer(1, 8),

@@ -122,7 +122,7 @@ def _for_model(
     width: int | None,
     height: int | None,
 ) -> Buffer:
-    """Return what ``predict`` feeds a model for a picture."""
+    """Return the model's input for a picture, as ``predict`` makes it."""
     from dala.ml.model import Model
     from dala.ml.models import NAMES, find_model
 
@@ -239,7 +239,6 @@ def _decoded(data: bytes, call: str) -> Frame:
         raise ParameterError(
             f"{call}: bytes need width and height, or must be a picture file, got {len(data):,} "
             f"bytes. {error}",
-            call=call,
             argument="width",
             expected="the width and height of the picture",
         ) from error

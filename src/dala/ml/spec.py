@@ -135,7 +135,7 @@ class ModelSpec:
 
 
 def _kind_of(default: float) -> ArgumentKind[bool] | ArgumentKind[int] | ArgumentKind[float]:
-    """Return what an option accepts, from its default: a count, a fraction, pixels."""
+    """Return the kind of an option, from its default: a count, a fraction, pixels."""
     if isinstance(default, bool):
         return Flag()
     return Integer(1) if isinstance(default, int) else Quantity(0, 1 if default <= 1 else inf)

@@ -1,4 +1,4 @@
-"""Notices: what was converted, repaired, left out or may be meant otherwise, said once.
+"""Notices of conversions, repairs, omissions and likely mistakes, each given once.
 
 A notice is a Python warning. A command line collects them instead, for its report.
 """

@@ -17,6 +17,7 @@ from dala.untrusted.place import Place
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "picture": (
         ".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".avif", ".ppm", ".pgm", ".heic",
+        ".svg", ".svgz",
     ),
     "video": (
         ".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".ts", ".mpg", ".mpeg", ".gif", ".ogv",

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from typing import Final
+from urllib.parse import urlsplit
 
 from dala.errors import ParameterError
 from dala.untrusted.secret import SecretUrl
@@ -51,6 +54,15 @@ def is_text(value: str) -> bool:
     return "\n" in value and scheme_of(value) is None
 
 
+def _is_host(text: str) -> bool:
+    """Return whether a host is a name or a number, or in brackets one of IPv6."""
+    if not text.startswith("["):
+        return True
+    with suppress(ValueError):
+        return bool(IPv6Address(text[1:-1]))
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """A URL that was parsed and allowed.
@@ -90,10 +102,16 @@ class Address:
         found = _PARTS.fullmatch(text[len(scheme) + 3 :])
         matched = None if found is None else _PLACE.fullmatch(found[2])
         port = None if matched is None or matched[2] is None else int(matched[2])
-        if found is None or matched is None or (port or 0) > 65535:
+        if found is None or matched is None or (port or 0) > 65535 or not _is_host(matched[1]):
             raise ParameterError.invalid(call, argument, "a URL with a valid host and port", text)
         user, place, path, query, fragment = found.groups()
         rest = f"{path}{query or ''}"
         rest = rest.replace(" ", "%20") if scheme in _WEB else f"{rest}{fragment or ''}"
+        if user is not None and scheme in _WEB:  # brackets are for hosts there
+            user = user.replace("[", "%5B").replace("]", "%5D")
         who = "" if user is None else f"{user}@"
-        return cls(scheme, matched[1].lower(), port, SecretUrl(f"{scheme}://{who}{place}{rest}"))
+        made = f"{scheme}://{who}{place}{rest}"
+        with suppress(ValueError):
+            urlsplit(made)  # Python refuses characters that it takes for a slash, in names too
+            return cls(scheme, matched[1].lower(), port, SecretUrl(made))
+        raise ParameterError.invalid(call, argument, "a URL with a valid host and port", text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import mmap
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ from weakref import WeakValueDictionary, finalize
 
 from dala import forks
 from dala.errors import ParameterError
+from dala.typing import PathLike
 from dala.untrusted.beneath import Found
 
 _DESCRIPTORS: Final = "/proc/self/fd"
@@ -39,9 +41,14 @@ class Opened(os.PathLike[str]):
     def __init__(self, found: Found, path: str) -> None:
         self.name = Path(found.path)
         self._number, self._path = found.number, path
+        self._owner = os.getpid()
 
     def __fspath__(self) -> str:
-        return self._path
+        forked = self._path != str(self.name) and self._owner != os.getpid()
+        return f"{_DESCRIPTORS}/{self._number}" if forked else self._path
+
+    def __str__(self) -> str:
+        return str(self.name)  # errors name files so
 
     def __repr__(self) -> str:
         return f"<Opened {str(self.name)!r}>"
@@ -63,6 +70,16 @@ class Opened(os.PathLike[str]):
         if len(data) > most:
             raise ParameterError(f"{call}: {self.name.name!r} has more than {most:,} bytes.")
         return bytes(data)
+
+    def mapped(self) -> mmap.mmap | bytes:
+        """Return the bytes of the file, which are read when they are looked at.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        if not self.stat().st_size:
+            return b""
+        return mmap.mmap(self._number, 0, access=mmap.ACCESS_READ)
 
     def _part(self, at: int, count: int) -> bytes:
         count = min(count, _PART)
@@ -93,7 +110,11 @@ class _Links:
         """Return the object of a descriptor, or that of the same file if it is open already."""
         if found.number < 0:
             return Opened(found, found.path)
-        facts = os.fstat(found.number)
+        try:
+            facts = os.fstat(found.number)
+        except OSError:
+            os.close(found.number)
+            raise
         name = hashlib.blake2s(os.fsencode(found.path), digest_size=4).hexdigest()
         key = f"{facts.st_dev:x}-{facts.st_ino:x}-{name}"
         if not stat.S_ISDIR(facts.st_mode):
@@ -165,6 +186,19 @@ class _Links:
 _links = _Links()
 #: Return the object of a descriptor, which is closed with it.
 opened: Final = _links.opened
+
+
+def open_trusted(path: PathLike) -> Opened:
+    """Open a file that the user's own program names, so that what is checked is what is read.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    flags = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | flags)
+    return opened(Found(number, os.path.realpath(path)))
+
+
 _SHOWN: Final = re.compile(rf"[^\s'\"]*{_PREFIX}[^/\s]*/[0-9a-f]+-[0-9a-f-]+/")
 
 

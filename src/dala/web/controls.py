@@ -153,7 +153,7 @@ def _numbers(value: object, size: int) -> tuple[int | float, ...] | None:
 
 
 def _range(p: FilterParam, numbers: Sequence[float], ranges: Ranges) -> tuple[float, float]:
-    """Return the range of a slider: the declared one, narrowed to what is useful."""
+    """Return the range of a slider: the declared one, narrowed to useful values."""
     chosen = ranges.get(p.name)
     if chosen is not None:
         return min(*chosen, *numbers), max(*chosen, *numbers)

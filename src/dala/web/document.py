@@ -59,6 +59,8 @@ class ChainWriter:
             "size": None if self.plan.size is None else list(self.plan.size),
             "controls": [control_json(c) for c in self.plan.controls],
             "notes": self.plan.notes,
+            "roles": list(self.plan.roles),
+            "generator": self.plan.generator,
             "shaders": shaders,
             "data": data,
             "plans": variants,
@@ -97,6 +99,7 @@ class ChainWriter:
             "steps": steps,
             "shape": expr_json(tuple(plan.shape)),
             "dtype": plan.dtype,
+            "swaps": [list(pair) for pair in plan.swaps],
         }
 
 

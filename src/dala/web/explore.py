@@ -19,7 +19,7 @@ import numpy as np
 from dala.errors import BufferTooLarge, DalaError, ParameterError
 from dala.gpu.compute.recording import Expr, Guard, Plan, PlanBuffer, PlanStep
 from dala.web.controls import Control, Numbers
-from dala.web.sources import HEIGHT, MATRICES, RANGES, WIDTH, WebSource
+from dala.web.sources import GIVEN, HEIGHT, MATRICES, RANGES, WIDTH, WebSource
 
 #: The most plans of a chain: combinations of positions whose plans differ.
 MOST_PLANS = 40
@@ -62,6 +62,8 @@ class WebPlan:
         size: (width, height) where the chain takes one size only.
         variants: by format of the picture: "rgba", and perhaps "nv12" and "i420".
         notes: what is fixed or left out, and why.
+        roles: what the page gives the kernels: "time", "frame", "pointer", "date".
+        generator: True if the chain draws by itself, without a picture.
 
     Example::
 
@@ -72,8 +74,10 @@ class WebPlan:
     name: str
     controls: list[Control]
     size: tuple[int, int] | None
-    variants: dict[str, list[Variant]]
+    variants: dict[str, list[Variant]] = field(repr=False)
     notes: list[str] = field(default_factory=list)
+    roles: tuple[str, ...] = ()
+    generator: bool = False
 
     @property
     def live(self) -> list[Control]:
@@ -105,6 +109,7 @@ def variant_holds(guards: Iterable[Guard], numbers: Numbers) -> bool:
 def numbers_of(controls: Iterable[Control], width: int, height: int) -> Numbers:
     """Return the numbers of all symbols."""
     numbers: Numbers = {WIDTH: width, HEIGHT: height, "matrix": 0, "full": 0}
+    numbers |= {symbol: 0 for symbols in GIVEN.values() for symbol in symbols}
     for c in controls:
         numbers.update(c.numbers)
     return numbers
@@ -131,8 +136,10 @@ class _Explorer:
     def explore(self) -> WebPlan:
         self._find_symbols()
         axes = self._axes()
-        variants = {format: self._variants(format, axes) for format in self.source.formats}
-        return WebPlan(self.source.name, self.controls, self.size, variants, self.notes)
+        source = self.source
+        variants = {format: self._variants(format, axes) for format in source.formats}
+        given = source.roles, source.generator
+        return WebPlan(source.name, self.controls, self.size, variants, self.notes, *given)
 
     # symbols ----------------------------------------------------------------------------------
     def _base(self) -> Numbers:
@@ -348,7 +355,7 @@ def _key(plan: Plan) -> tuple[object, ...]:
         (b.nbytes, b.data if b.table is None and not b.words else None, b.words, b.table, b.role)
         for b in plan.buffers
     )
-    return steps, buffers, plan.shape, plan.dtype
+    return steps, buffers, plan.shape, plan.dtype, plan.swaps
 
 
 def _constant(step: PlanStep) -> bytes:

@@ -14,8 +14,7 @@ import numpy as np
 from dala.errors import ParameterError, did_you_mean
 from dala.media.filters.plans import Filter
 from dala.media.scene.file.load import load_scene
-from dala.media.scene.nodes.effect import EffectNode
-from dala.media.scene.nodes.filter_parameters import filter_parameters
+from dala.media.scene.nodes.effect import EffectNode, filter_parameters
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.scene import Scene

@@ -119,7 +119,7 @@ class _Handler(SimpleHTTPRequestHandler):
 
 
 class _Patient(io.RawIOBase):
-    """What a client sends, up to the deadline of its request."""
+    """The bytes that a client sends, up to the deadline of its request."""
 
     def __init__(self, handler: _Handler) -> None:
         self._handler = handler
@@ -289,7 +289,7 @@ def serve(
 
 
 def announcement(server: Server) -> str:
-    """Return what a terminal shows: the address first, then its QR code and advice."""
+    """Return the text for a terminal: the address first, then its QR code and advice."""
     lines = [server.address]
     if not server.local:
         code = qr_text(server.address)

@@ -7,7 +7,7 @@ A source records its plan for the size of a picture and the values of its contro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,8 @@ from dala.gpu.compute import Buffer, Pipeline
 from dala.gpu.compute.kernel import Kernel, find
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec, parameter_of
 from dala.gpu.compute.operation import Operation
+from dala.gpu.compute.passes.program import KernelProgram, Previous
+from dala.gpu.compute.passes.state import remembered
 from dala.gpu.compute.recording import Plan, Recorder, ShaderCache
 from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared
@@ -29,6 +31,14 @@ from dala.web.controls import Control, Numbers, Ranges, control, named
 #: Symbols of the picture's size.
 WIDTH: Final = "w"
 HEIGHT: Final = "h"
+
+#: Symbols of what a page gives kernels that ask for it, by role; the resolution is the output's.
+GIVEN: Final = {
+    "time": ("time",),
+    "frame": ("frame",),
+    "pointer": ("pointer.x", "pointer.y", "pointer.pressed"),
+    "date": ("date.year", "date.month", "date.day", "date.seconds"),
+}
 
 #: Formats of the picture that a chain takes, and the array of one of h times w pixels.
 FORMATS: Final = ("rgba", "nv12", "i420")
@@ -44,6 +54,10 @@ class WebSource(ABC):
     size: tuple[int, int] | None = None
     #: Formats of the picture, as pages may give it.
     formats: tuple[str, ...] = ("rgba",)
+    #: What a page gives the kernels: keys of :data:`GIVEN`.
+    roles: tuple[str, ...] = ()
+    #: True if no stage reads the picture.
+    generator = False
     _shaders: ShaderCache
 
     @abstractmethod
@@ -64,6 +78,25 @@ class WebSource(ABC):
             **params,
             **{name: _value(recorder, c, values, symbolic, params) for name, c in own.items()},
         }
+
+
+def _at_moment(
+    kernel: Runnable, params: Mapping[str, Any], recorder: Recorder, values: Numbers
+) -> dict[str, Any]:
+    """Return the parameters of a kernel with symbols for what a page gives it."""
+    found: dict[str, Any] = {}
+    for name, role in kernel.roles:
+        if role in GIVEN:
+            whole = role == "frame"
+            numbers = tuple(_number(recorder, s, values, GIVEN[role], whole) for s in GIVEN[role])
+            found[name] = numbers if len(numbers) > 1 else numbers[0]
+    return {**found, **params}
+
+
+def _roles(kernels: Iterable[tuple[Runnable, Mapping[str, Any]]]) -> tuple[str, ...]:
+    """Return what kernels ask for and their parameters do not give."""
+    asked = {role for k, params in kernels for name, role in k.roles if name not in params}
+    return tuple(role for role in GIVEN if role in asked)
 
 
 def _value(
@@ -118,6 +151,11 @@ class FilterSource(WebSource):
         given = [params for _, params in self._filters]
         self.controls = _controls(names, declared_, given, ranges)
         self.size = _second_size(self._filters)
+        width, height = self.size or (640, 360)
+        steps = plan(self.filters, (height, width, 4), "u8", call)
+        self.roles = _roles((s.kernel, s.params) for s in steps)
+        read = [i for s in steps for i in s.inputs if isinstance(i, int)]
+        self.generator = PICTURE not in read
 
     def _refuse(self, item: str | Runnable, params: Mapping[str, Any]) -> None:
         """Raise for models and operations on the host, which a page cannot run."""
@@ -152,8 +190,7 @@ class FilterSource(WebSource):
             first = declared_steps(declared()["yuv_to_rgb"], picture, "u8", coding, self._call)
             shape = first[-1].shape  # type: ignore[assignment]
         steps = plan(filters, shape, "u8", self._call)
-        moved = [_moved(step, len(first)) for step in steps]
-        return _record(recorder, [*first, *moved], picture, values)
+        return _record(recorder, [*first, *(s.moved(len(first)) for s in steps)], picture, values)
 
 
 #: Matrices and ranges of YUV pictures, by the numbers of the symbols "matrix" and "full".
@@ -161,22 +198,16 @@ MATRICES: Final = ("bt709", "bt601", "bt2020")
 RANGES: Final = ("limited", "full")
 
 
-def _moved(step: Step, by: int) -> Step:
-    if not by:
-        return step
-    inputs = tuple(
-        (by - 1 if i == PICTURE else i + by) if isinstance(i, int) else i for i in step.inputs
-    )
-    return Step(step.kernel, inputs, step.shape, step.dtype, step.params, step.origin)
-
-
 def _record(
     recorder: Recorder, steps: Sequence[Step], shape: Sequence[int], values: Numbers
 ) -> Plan:
     """Record steps as one fused pipeline, as frame pipelines run them."""
     source = recorder.buffer(shape, "u8")
+    kept = remembered([(s.inputs, s.shape, s.dtype) for s in steps])
+    before = {n: recorder.buffer(*form) for n, form in kept.items()}
     made = [
-        recorder.buffer(s.shape, s.dtype, transient=n < len(steps) - 1) for n, s in enumerate(steps)
+        recorder.buffer(s.shape, s.dtype, transient=n < len(steps) - 1 and n not in kept)
+        for n, s in enumerate(steps)
     ]
     given: dict[int, Buffer] = {}
     with Pipeline() as pipeline:
@@ -186,18 +217,21 @@ def _record(
                 if isinstance(i, int):
                     inputs.append(source if i == PICTURE else made[i])
                     continue
+                if isinstance(i, Previous):
+                    inputs.append(before[i.step])
+                    continue
                 if id(i) not in given:
                     given[id(i)] = _constant(recorder, i)
                 inputs.append(given[id(i)])
             try:
                 pipeline.add({
                     "op": "run_kernel", "kernel": step.kernel, "inputs": inputs, "output": output,
-                    "params": step.params,
+                    "params": _at_moment(step.kernel, step.params, recorder, values),
                 })  # fmt: skip
             except DalaError as error:
                 raise step.error(error) from error
         pipeline.run()
-    return recorder.plan([source], made[-1])
+    return recorder.plan([source], made[-1], [(made[n], b) for n, b in before.items()])
 
 
 def _constant(recorder: Recorder, value: NDArray | Buffer) -> Buffer:
@@ -240,9 +274,10 @@ def _parameters(item: str | Runnable) -> Sequence[FilterParam]:
     if spec is not None:
         return spec.parameters
     kernel = find(item) if isinstance(item, str) else item
-    if not isinstance(kernel, Kernel | Operation):
+    if not isinstance(kernel, Kernel | KernelProgram | Operation):
         return ()
-    return [parameter_of(p) for p in kernel.params]
+    given = dict(kernel.roles)
+    return [parameter_of(p) for p in kernel.params if p.name not in given]
 
 
 def _second_size(
@@ -281,9 +316,11 @@ class PipelineSource(WebSource):
         kernels: list[Runnable | None] = [stage["kernel"] for stage in self._stages]
         names = ["copy" if k is None else k.name for k in kernels]
         self.name = " + ".join(names)
-        declared_ = [[] if k is None else [parameter_of(p) for p in k.params] for k in kernels]
+        declared_ = [[] if k is None else _parameters(k) for k in kernels]
         given = [stage.get("params") or {} for stage in self._stages]
         self.controls = _controls(names, declared_, given, ranges)
+        used = zip(kernels, given, strict=True)
+        self.roles = _roles((k, params) for k, params in used if k is not None)
 
     @staticmethod
     def _target(stage: Any) -> Buffer:
@@ -330,6 +367,7 @@ class PipelineSource(WebSource):
                     continue
                 params = stage.get("params") or {}
                 given = self._given(index, params, recorder, values, symbolic)
+                given = _at_moment(stage["kernel"], given, recorder, values)
                 pipeline.add({
                     "op": "run_kernel", "kernel": stage["kernel"], "inputs": inputs,
                     "output": target, "params": {k: v for k, v in given.items() if v is not None},

@@ -142,6 +142,7 @@ PIECES = {
     "engine": (["engine", "gpu/raster", "null"], "not webgpu and not reference"),
     "surfaces and filters": (["gpu/surface", "media/filters"], "not webgpu"),
     "presenters and shaders": (["gpu/presenters", "gpu/shaders"], "not webgpu"),
+    "drawing and input": (["gpu/vector", "gpu/input"], "not webgpu"),
     "scenes": (["media/scene", "media/transitions"], "not webgpu"),
     "videos": (["media/video", "media/audio", "media/live", "media/sources"], "not webgpu"),
     "text and pictures": (["media/text", "media/pictures", "media/test_*.py"], "not webgpu"),

@@ -59,6 +59,7 @@ FLOAT_FUNCTIONS = [
     ("tan(x * 0.25)", lambda x, y: np.tan(x * 0.25), "trig"),
     ("atan(x)", lambda x, y: np.arctan(x), "trig"),
     ("atan2(x, y)", lambda x, y: np.arctan2(x, y), "trig"),
+    ("atan(x, y)", lambda x, y: np.arctan2(x, y), "trig"),
     ("pow(abs(x), y)", lambda x, y: np.power(np.abs(x) + (x == 0), y), "pow"),
     ("pow(x, 3.0)", lambda x, y: x**3, "pow"),
     ("pow(x, floor(y))", lambda x, y: np.power(x + (x == 0), np.floor(y)), "pow"),

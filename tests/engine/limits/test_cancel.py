@@ -20,8 +20,8 @@ import dala
 from dala import gpu
 from dala.gpu.compute import Stream, buffer, buffer_zeros, kernel, matmul, relu, submit
 from dala.gpu.compute.engines.cpu import guard
+from dala.gpu.render import thread as render_thread
 from dala.gpu.render import worker
-from dala.gpu.shaders import dispatch
 
 FOREVER = 2_000_000_000
 SPIN = """
@@ -207,11 +207,11 @@ def test_threads_are_independent(pair):
 
 
 def test_a_shader_in_a_stream_has_a_default_budget(monkeypatch):
-    monkeypatch.setattr(dispatch, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(render_thread, "MAX_SECONDS", 0.1)
     with gpu.create_surface(8, 8) as s:
         s.clear("red")
         s.dispatch_compute(SPIN_PIXELS)
-        with pytest.raises(dala.CommandTimeout, match=r"source: ended after the 0.1 s"):
+        with pytest.raises(dala.CommandTimeout, match=r"spin: ended after the 0.1 s"):
             s.synchronize()
         assert s.get_pixels() == b"\xff\x00\x00\xff" * 64  # no pixel has changed
         monkeypatch.undo()
@@ -232,7 +232,7 @@ def test_a_surface_takes_the_limits_of_its_block():
 
 
 def test_closing_a_surface_ends_its_shader(monkeypatch):
-    monkeypatch.setattr(dispatch, "MAX_SECONDS", 1000)
+    monkeypatch.setattr(render_thread, "MAX_SECONDS", 1000)
     monkeypatch.setattr(worker, "CLOSE_TIMEOUT", 1000)
     s = gpu.create_surface(8, 8)
     s.dispatch_compute(SPIN_PIXELS)

@@ -24,7 +24,33 @@ def soft(b, s):
     return np.where(s <= 0.5, b - (1 - 2 * s) * b * (1 - b), b + (2 * s - 1) * (d - b))
 
 
+def lum(c):
+    return (c @ [0.3, 0.59, 0.11])[..., None]
+
+
+def sat(c):
+    return c.max(-1, keepdims=True) - c.min(-1, keepdims=True)
+
+
+def set_sat(c, wanted):
+    whole = sat(c)
+    low = c.min(-1, keepdims=True)
+    return np.divide((c - low) * wanted, whole, out=np.zeros_like(c), where=whole > 0)
+
+
+def set_lum(c, light):
+    c = c + light - lum(c)
+    least, most = c.min(-1, keepdims=True), c.max(-1, keepdims=True)
+    with np.errstate(all="ignore"):
+        c = np.where(least < 0, light + (c - light) * light / (light - least), c)
+        return np.where(most > 1, light + (c - light) * (1 - light) / (most - light), c)
+
+
 MIXES = {
+    "hue": lambda b, s: set_lum(set_sat(s, sat(b)), lum(b)),
+    "saturation": lambda b, s: set_lum(set_sat(b, sat(s)), lum(b)),
+    "color": lambda b, s: set_lum(s, lum(b)),
+    "luminosity": lambda b, s: set_lum(b, lum(s)),
     "over": lambda b, s: s,
     "multiply": lambda b, s: b * s,
     "screen": lambda b, s: b + s - b * s,

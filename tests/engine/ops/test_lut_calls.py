@@ -96,7 +96,7 @@ def test_native_code_stays_in_bounds(dtype, channels):
     compile_native(native.pad_entries, checked=True)(table(n).reshape(-1), wide, 0, n**3)
     for tetrahedral, stored, kind, numpy in ((True, 4, "u8", "u1"), (False, 3, "f32", "<f4")):
         code = compile_native(
-            native.look_up, checked=True, T=kinds[dtype], S=kinds[kind], channels=channels,
+            native.map_pixels, checked=True, T=kinds[dtype], S=kinds[kind], channels=channels,
             stored=stored, tetrahedral=tetrahedral, mixing=True,
         )  # fmt: skip
         out = np.zeros(300 * stored, numpy)

@@ -13,10 +13,6 @@ from PIL import Image
 
 import dala
 from dala.gpu.compute import buffer_zeros, from_array, run_kernel
-from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.native.names import u8
-from dala.gpu.compute.engines.cpu.ops.resize.sparse import tensor_sparse
-from dala.gpu.compute.engines.sampling.taps import Axis
 from dala.gpu.compute.kernel import get
 from tests.engine.ops.resizing import METHODS, noise
 from tests.support import opencv_goldens, pictures
@@ -145,39 +141,13 @@ def test_any_preprocess(engine_id, source, size, channels, dtype, params):
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-def test_sparse_tensors(engine_id, size, times, channels, dtype, params):
+def test_small_tensors(engine_id, size, times, channels, dtype, params):
     image = noise((*(math.ceil(n * t) for n, t in zip(size[::-1], times, strict=True)), channels))
     image = image if dtype == "u8" else (image / 255).astype("f4")
     got = preprocess(image, size=size, antialias=False, **params)
     with dala.device("reference"):
         expected = preprocess(image, size=size, antialias=False, **params)
     assert_close(got, expected, engine_id, "program")
-
-
-@pytest.mark.parametrize("channels", [3, 4])
-@pytest.mark.parametrize("planes", [True, False])
-@pytest.mark.parametrize("columns", [16, 17, 31, 48])
-def test_sparse_code_stays_in_bounds(channels, planes, columns):
-    """Checked code, on a picture whose last pixel is the last of its memory."""
-    image = noise((36, columns * 4, channels))
-    y, x = Axis(36, 8, 0, 8), Axis(columns * 4, columns, 0, columns)
-    taps_y, taps_x = y.taps("bilinear", False), x.taps("bilinear", False)
-    code = compile_native(
-        tensor_sparse, checked=True, T=u8, channels=channels, taps_x=2, taps_y=2, pick=(2, 1, 0),
-        pairs=True, planes=planes,
-    )  # fmt: skip
-    out = np.zeros((3, 8, columns) if planes else (8, columns, 3), np.float32)
-    first, last = taps_y.first, taps_x.first * np.int32(channels)
-    down = taps_y.weights.astype(np.float32)
-    across = np.ascontiguousarray(taps_x.weights.T.astype(np.float32))
-    finish = np.array([1, 2, 3, 4, 5, 6], np.float32)
-    step, plane = (1, 8 * columns) if planes else (3, 1)
-    numbers = (columns * 4 * channels, 0, columns * step, plane)
-    whole = (image.reshape(-1), out.reshape(-1), first, down.reshape(-1), last, across.reshape(-1))
-    code(*whole, finish, *numbers, 0, 8)
-    made = taps_y.apply(taps_x.apply(image.astype(np.float64), 1), 0)[..., [2, 1, 0]]
-    expected = made * finish[:3] + finish[3:]
-    np.testing.assert_allclose(out, expected.transpose(2, 0, 1) if planes else expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_frame_with_small_pictures_and_groups_is_one_submit(compositor: Compos
     text = compositor.picture(rgba(noise(0, 10, 20)))
     whole = compositor.picture(group)
     fresh = [rgba(noise(n, 10, 20)) for n in range(5)]
-    for _ in range(2):  # the first iteration compiles
+    for first in (True, False):  # compiles, and learns how long calls take
         engine.synchronize()
         before = engine.device.calls.submitted
         with compositor.batched():
@@ -89,9 +89,9 @@ def test_a_frame_with_small_pictures_and_groups_is_one_submit(compositor: Compos
             whole.update(group)
             compositor.compose(target, np.stack([draw_at(0, 0, 60, 40, number=whole.number)]))
             engine.stats()  # waits for the owner
-            assert engine.device.calls.submitted == before
+            assert first or engine.device.calls.submitted == before
         engine.synchronize()
-        assert engine.device.calls.submitted == before + 1
+        assert first or engine.device.calls.submitted == before + 1
     expected = rgba(np.zeros((40, 60, 3), np.uint8))
     for n, pixels in enumerate(fresh):
         expected[4 + n * 5 : 14 + n * 5, 3:23] = pixels

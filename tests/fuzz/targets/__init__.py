@@ -24,6 +24,12 @@ TABLE = {
     "tfjs": ("weights", "TfJs", ""),
     "onnx": ("weights", "Onnx", "onnxruntime"),
     "requests": ("web", "Requests", ""),
+    "addresses": ("documents", "Addresses", ""),
+    "messages": ("documents", "Messages", "starlette"),
+    "svg": ("drawings", "SvgFiles", ""),
+    "paths": ("drawings", "PathTexts", ""),
+    "events": ("drawings", "PageEvents", ""),
+    "records": ("documents", "Records", "PIL"),
 }
 
 

@@ -17,6 +17,12 @@ from tests.gpu.presenters.screens import CLOSE, PATIENCE, difference, over_black
 
 WIDE, HIGH = 160, 100
 
+#: The headers of a WebSocket's handshake, for a Host.
+HANDSHAKE = (
+    "Origin: http://{}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+
 
 @pytest.fixture(autouse=True)
 def no_browser_of_the_users(monkeypatch):
@@ -196,12 +202,12 @@ def test_requests_without_the_secret_are_refused(surface):
 def test_closing_with_connections_open(surface):
     at = urlsplit(surface.presenter.address)
     held = []
-    for path in ("alive", "frame?after=0"):
+    for path, more in (("input", HANDSHAKE.format(at.netloc)), ("frame?after=0", "")):
         raw = socket.create_connection((at.hostname, at.port), timeout=PATIENCE)
-        raw.sendall(f"GET {at.path}{path} HTTP/1.1\r\nHost: {at.netloc}\r\n\r\n".encode())
+        raw.sendall(f"GET {at.path}{path} HTTP/1.1\r\nHost: {at.netloc}\r\n{more}\r\n".encode())
         held.append(raw)
     held.append(socket.create_connection((at.hostname, at.port), timeout=PATIENCE))  # sends nothing
-    until(lambda: surface.presenter._pages == 1, "the page that stays")
+    until(lambda: len(surface.presenter._visitors) == 1, "the page that stays")
     surface.close()
     for raw in held:
         with contextlib.suppress(ConnectionResetError), raw:

@@ -197,6 +197,73 @@ assert p.closed
     )
 
 
+def test_input_of_the_widget(notebook):
+    require(importlib.util.find_spec("jupyter_rfb"), "jupyter_rfb is not installed")
+    notebook.cell(f"""
+import asyncio
+s = dala.gpu.create_surface({WIDE}, {HIGH}, show="notebook")
+seen = []
+@s.on("*")
+def note(event):
+    seen.append({{k: v for k, v in event.items() if k != "time_stamp"}})
+""")
+    (comm,) = [
+        m["content"]["comm_id"]
+        for m in notebook.of("comm_open")
+        if "css_width" in m["content"]["data"].get("state", {})
+    ]
+
+    def send(kind, **fields):
+        content = {"type": kind, "timestamp": 1.5, **fields}
+        notebook.say(comm, {"method": "custom", "content": content})
+
+    send("resize", width=2 * WIDE, height=2 * HIGH, ratio=2, pwidth=4 * WIDE, pheight=4 * HIGH)
+    place = {"x": 20, "y": 30, "buttons": [1], "modifiers": ["Shift"]}
+    place |= {"ntouches": 1, "touches": {"7": {"x": 20, "y": 30, "pressure": 1}}}
+    send("pointer_down", button=1, **place)
+    send("key_down", key="A", modifiers=["Shift"])
+    send("pointer_move", **{**place, "x": "20"})  # refused, as what follows
+    send("pointer_move", **{**place, "buttons": 7})
+    send("unknown")
+    send("focus_out")
+    notebook.cell("""
+end = time.monotonic() + 60
+while len(seen) < 5 and time.monotonic() < end:
+    await asyncio.sleep(0.01)
+wanted = ["resize", "pointer_down", "key_down", "char", "blur"]
+assert [e["event_type"] for e in seen] == wanted, seen
+assert (seen[1]["x"], seen[1]["y"], seen[1]["buttons"]) == (10, 15, (1,)), seen[1]
+assert seen[1]["touches"] == {7: {"x": 10, "y": 15, "pressure": 1}}, seen[1]
+assert seen[3]["data"] == "A"
+assert s.scale == 2
+assert s.keys == set()
+assert [e["event_type"] for e in s.events()] == [e["event_type"] for e in seen]
+s.title, s.cursor = "mine", "crosshair"
+await asyncio.sleep(0)
+assert s.presenter._canvas.cursor == "crosshair"
+""")
+    # Frames are drawn while no cell runs.
+    notebook.cell("""
+times = []
+def draw(s, dt):
+    times.append(dt)
+    if len(times) == 5:
+        s.post_event({"event_type": "key_down", "key": "x"})
+s.run(draw, fps=100)
+""")
+    notebook.cell("""
+while len(times) < 8:
+    await asyncio.sleep(0.01)
+assert seen[-1]["key"] == "x"
+s.stop()
+await asyncio.sleep(0.1)
+count = len(times)
+await asyncio.sleep(0.1)
+assert len(times) == count
+s.close()
+""")
+
+
 def test_waiting_without_a_timeout_is_refused(notebook):
     notebook.cell("""
 with dala.gpu.create_surface(4, 4, show="notebook") as s:

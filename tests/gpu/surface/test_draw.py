@@ -18,12 +18,16 @@ from dala import gpu
 from dala.errors import CommandError, FreedError
 from dala.gpu import command, draw, protocol
 from dala.gpu.surface import Surface, create_surface
+from dala.gpu.vector.shapes import PENS, as_shape, has_fraction
 
 #: The commands of fixed size with fields, other than those that wait or check more.
 DRAWING = [
     row
     for row in protocol.COMMANDS
-    if row.struct is not None and row.fields and row.name not in ("read_pixels", "resize")
+    if row.struct is not None
+    and row.fields
+    and not row.checked
+    and row.name not in ("read_pixels", "resize")
 ]
 NUMBERS = st.one_of(
     st.integers(-10, 100),
@@ -72,12 +76,26 @@ def outcome(call, *arguments, **named):
 
 
 # the protocol table ---------------------------------------------------------------------------
+_FILL = {"path": "Path | int", "paint": "Paint", "rule": "str"}
+_STROKE = {
+    "path": "Path | int", "paint": "Paint", "width": "float", "cap": "str", "join": "str",
+    "miter": "float", "dash": "Sequence[float]", "offset": "float",
+}  # fmt: skip
+_LAYER = {
+    "opacity": "float", "blend": "str",
+    "shadow": "tuple[float, float, float, ColorLike] | None", "blur": "float",
+    "filters": "Sequence[Filter]",
+}  # fmt: skip
 #: Calls with arguments of their own.
 OWN_CALLS = {
     "dispatch_compute": {
-        "shader": "str | Kernel", "params": "BytesLike | Params",
+        "shader": "str | Kernel | KernelProgram", "params": "BytesLike | Params",
         "workgroups": "tuple[int, int, int]",
     },
+    **dict.fromkeys(("fill_path", "fill_shape"), _FILL),
+    **dict.fromkeys(("begin_layer", "end_layer"), _LAYER),
+    "clip_shape": {"path": "Path", "rule": "str"},
+    **dict.fromkeys(("stroke_path", "stroke_shape"), _STROKE),
 }  # fmt: skip
 
 
@@ -94,6 +112,8 @@ def test_encoder_function_and_method_agree_with_the_table(row):
     called = dict(zip(row.call_arguments, kinds.values(), strict=True))
     if row.name != "dispatch_compute":
         assert typed(encoder) == kinds
+    if row.function in PENS:
+        called["width"] = "float | None"
     assert typed(function) == {"s": "Surface"} | OWN_CALLS.get(row.name, called)
     assert getattr(draw, row.function) is function is getattr(Surface, row.function)
     assert row.function in gpu.__all__
@@ -109,6 +129,8 @@ def test_every_public_encoder_is_in_the_table():
 def encoded(row, arguments):
     """Return the command that a call queues, where positions of rectangles may be negative."""
     name = row.name.removesuffix("_signed")
+    if has_fraction(name, arguments):
+        return as_shape(name, arguments)
     if name in ("fill_rect", "set_clip", "draw_round_rect", "fill_round_rect"):
         place = [protocol.as_int(a) for a in arguments[:2]]
         for field, number, value in zip("xy", place, arguments, strict=False):

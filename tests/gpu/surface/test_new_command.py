@@ -9,14 +9,15 @@ import sys
 import pytest
 
 import dala.gpu
-from dala.gpu import generate
 from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.cpu.jit import Jit
 from dala.gpu.compute.engines.cpu.native import compile_native
 from dala.gpu.protocol import CommandRow, i32, u32
 from dala.gpu.raster import bands, stream
+from tests.support import command_stubs
 
 GPU = pathlib.Path(dala.gpu.__file__).parent
+ROOT = pathlib.Path(__file__).parents[3]
 
 ROW = '''
 @command(0x7E, draws="cross", call="draw_cross cx cy r color")
@@ -54,9 +55,12 @@ class Finder:
 
 sys.meta_path.insert(0, Finder)
 from dala import gpu
-from dala.gpu import command, generate
+from dala.gpu import command
 from dala.gpu.raster import Canvas, bands
 from dala.gpu.protocol import OPCODES
+
+sys.path.append(sys.argv[2])
+from tests.support import command_stubs
 
 data = command.encode_draw_cross(4, 5, 2, "red")
 assert data.hex(" ", 4) == "7e 04000000 05000000 02000000 ff0000ff", data
@@ -86,7 +90,8 @@ with gpu.create_surface(9, 40) as s, gpu.create_surface(9, 40) as other:
         s.draw_cross(0, 0, -1, "red")
     except gpu.protocol.CommandError as error:
         print(error)
-for text in (generate.command_stub(), generate.draw_stub(), "\\n".join(generate.table())):
+table = "\\n".join(command_stubs.table())
+for text in (command_stubs.command_stub(), command_stubs.draw_stub(), table):
     print(*(line.strip() for line in text.splitlines() if "cross" in line), sep="\\n")
 """
 
@@ -116,7 +121,7 @@ def test_row_and_native_function_are_enough(tmp_path):
     (tmp_path / "commands.py").write_text(native + NATIVE)
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run(
-        [sys.executable, str(tmp_path / "script.py"), str(tmp_path)],
+        [sys.executable, str(tmp_path / "script.py"), str(tmp_path), str(ROOT)],
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -126,11 +131,11 @@ def test_row_and_native_function_are_enough(tmp_path):
     assert done.stdout == WANTED.replace("{malformed}", malformed)
 
 
-@pytest.mark.parametrize("path", generate.files(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", command_stubs.files(), ids=lambda path: path.name)
 def test_generated_file_is_current(path):
-    """``python -m dala.gpu.generate`` writes them."""
+    """``python -m tests.support.command_stubs`` writes them."""
     text = path.read_text(encoding="utf-8")
-    assert generate.files()[path](text) == text
+    assert command_stubs.files()[path](text) == text
 
 
 def test_commands_with_unknown_fields_may_touch_all_rows():

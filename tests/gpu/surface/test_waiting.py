@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import dala
-from dala.errors import CommandError
+from dala.errors import CommandError, CommandTimeout
 from dala.gpu import command, create_surface
 from dala.gpu.raster import Canvas
 from tests.gpu.surface.test_threads import Job, needs_signals, until
@@ -92,6 +92,20 @@ def drawing():
 
 
 # nested waits ---------------------------------------------------------------------------------
+def test_waiting_ends_with_the_block():
+    """A surface from outside of the block may be busy for long."""
+    with create_surface(4, 4) as s:
+        going, done = threading.Event(), threading.Event()
+        s._renderer.post(lambda: (going.set(), done.wait(60)))
+        going.wait(60)
+        with pytest.raises(CommandTimeout), dala.limits(time=0.01):
+            s.synchronize()
+        with pytest.raises(CommandTimeout), dala.limits(time=0.01):
+            s.to_array()
+        done.set()
+        s.synchronize()
+
+
 def test_function_called_on_the_render_thread_may_wait(drawing):
     s = drawing.surface
     drawing.draw(1)

@@ -231,7 +231,7 @@ def test_kernels_with_more_inputs_in_lists(engine_id, average):
         (lambda: gpu.apply(3, "blur"), DtypeError, "blur: a picture must be an array"),
         (lambda: gpu.apply(PHOTO, "blur", raduis=3), ParameterError, "Did you mean 'radius'"),
         (
-            lambda: gpu.apply(PHOTO, get("generate_gradient")),
+            lambda: gpu.apply(PHOTO, kernel("def one(): return 1.0")),
             ParameterError,
             "must be a kernel whose first input is the picture",
         ),

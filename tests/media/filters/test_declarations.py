@@ -17,8 +17,8 @@ from dala.cli import main
 from dala.gpu.compute import kernels
 from dala.gpu.compute.kernels.filter import CATEGORIES, FILTERS
 from dala.media import FramePipeline, Scene, effects, gpu
-from dala.media.filters import generate
 from dala.media.filters.declarations import declared
+from tests.support import filter_stubs
 
 NEW = '''
 from dala.gpu.compute.kernels.filter import picture_filter
@@ -80,8 +80,8 @@ def test_a_new_filter_is_everywhere(new_filter, tmp_path, capsys):
         scene.add_effect(new_filter, amount=1.0)
         assert (np.asarray(scene.render())[..., :3] == 255).all()
     # stubs and docs
-    assert "def fade_to_white(\n    img: Frame,\n" in generate.stub("gpu")
-    page = "\n".join(generate.reference(("filter",), "filters"))
+    assert "def fade_to_white(\n    img: Frame,\n" in filter_stubs.stub("gpu")
+    page = "\n".join(filter_stubs.reference(("filter",), "filters"))
     assert "### fade_to_white\n\nMix every color with white." in page
     assert "| `amount` | 0.5 | 0 to 1 | share; 1 gives white. |" in page
 
@@ -91,10 +91,10 @@ def test_a_new_filter_is_in_the_scene_schema(new_filter, capsys):
     assert new_filter in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("path", generate.files(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", filter_stubs.files(), ids=lambda path: path.name)
 def test_generated_files_are_current(path):
-    """Run python -m dala.media.filters.generate after changing a declaration."""
-    current = generate.files()[path](path.read_text(encoding="utf-8"))
+    """Run python -m tests.support.filter_stubs after changing a declaration."""
+    current = filter_stubs.files()[path](path.read_text(encoding="utf-8"))
     assert path.read_text(encoding="utf-8") == current
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 import dala
 import tests.media.scene.scene_effects  # noqa: F401
+from dala.gpu import LinearGradient, Path
 from dala.gpu.compute.composite import BLENDS
 from dala.media import Scene
 from tests.media.scene.scene_catalogue import (
@@ -30,6 +31,9 @@ from tests.media.scene.scene_catalogue import (
     stored,
 )
 from tests.media.scene.scene_material import badge, chart, clock, photo, small, swatch, waves
+
+#: A file of shapes that the project has.
+ICON = pathlib.Path(__file__).parents[3] / "website" / "assets" / "favicon.svg"
 
 
 # light and alpha --------------------------------------------------------------------------------
@@ -139,6 +143,23 @@ def blend_modes(scene: Scene) -> None:
 def blend_modes_linear(scene: Scene) -> None:
     """The same in linear light."""
     _blends(scene)
+
+
+# shapes -----------------------------------------------------------------------------------------
+@stored(background=PAPER)
+def shapes(scene: Scene) -> None:
+    """Paths that are filled and stroked, a part of a line, a gradient, and a file of shapes."""
+    heart = Path.svg(
+        "M40 75 C0 45 5 10 25 10 C35 10 40 20 40 25 C40 20 45 10 55 10 C75 10 80 45 40 75Z"
+    )
+    scene.add_shape(heart, fill=CORAL, stroke=INK, width=3, position=(10, 10))
+    scene.add_shape(Path.star(40, 40, 36, points=7), fill=SUN, position=(100, 12), rotation=20)
+    scene.add_shape(
+        Path.circle(36, 36, 34), stroke=TEAL, width=5, trim=(0.1, 0.7), position=(200, 12)
+    )
+    light = LinearGradient((0, 0), (140, 0), [(0, CORAL), (0.5, SUN), (1, TEAL)])
+    scene.add_shape(Path.round_rect(0, 0, 140, 50, 18), fill=light, position=(12, 110), opacity=0.8)
+    scene.add_svg(ICON, width=70, position=(180, 100))
 
 
 # boxes ------------------------------------------------------------------------------------------

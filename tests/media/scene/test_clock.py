@@ -7,8 +7,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dala.media.scene.clock import Clock
-from dala.media.sources.moment import Moment
+from dala.media.scene.options import Clock
+from dala.media.sources.seconds import Moment
 
 RATES = st.sampled_from([30, 25, 29.97, "24000/1001", 12.5, 1000, 0.001])
 

@@ -14,12 +14,13 @@ import dala.media.scene
 from dala.errors import ParameterError, UnknownParameter
 from dala.media import Scene
 from dala.media.scene import load_scene, scene_to_dict
+from dala.media.scene.builder_methods import BuilderMethods
 from dala.media.scene.file.schema import schema
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.image import OverlayNode
 from dala.media.scene.nodes.node import Content
 from dala.media.scene.nodes.properties import Argument, PairProperty, Property
-from dala.media.scene.nodes.registry import NODE_TYPES, signature_of, unregister_node
+from dala.media.scene.nodes.registry import NODE_TYPES, signature_of
 from tests.media.scene.json_schema import valid
 from tests.support import scene_stub
 
@@ -52,7 +53,8 @@ def meter():
             return Content(10 * self.level, 2, color=self.color, opaque=True)
 
     yield MeterNode
-    unregister_node("meter")
+    del NODE_TYPES["meter"]
+    delattr(BuilderMethods, "add_meter")
     assert not hasattr(Scene, "add_meter")
 
 

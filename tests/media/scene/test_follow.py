@@ -7,8 +7,7 @@ import pytest
 
 from dala.errors import ModelError, ParameterError, SceneFileError
 from dala.media.scene import Scene, load_scene, scene_to_dict
-from dala.media.scene.follow.geometry import Affine
-from dala.media.scene.follow.target import Sighting, in_real_time
+from dala.media.scene.follow.follower import Affine, Sighting, in_real_time
 
 GRAY = np.full((20, 40, 3), 128, np.uint8)
 

@@ -39,6 +39,9 @@ FILES: dict[str, Callable[[int], Item]] = {
     "nodes without ids": lambda n: {"nodes": [box() for _ in range(n)]},
     "nodes with ids": lambda n: {"nodes": named(n)},
     "a group": lambda n: {"nodes": [{"type": "group", "nodes": [box() for _ in range(n)]}]},
+    "shapes": lambda n: {
+        "nodes": [{"type": "shape", "path": "M0 0L8 8", "stroke": "red"} for _ in range(n)],
+    },
     "groups": lambda n: {"nodes": [{"type": "group", "nodes": [box()]} for _ in range(n)]},
     "a timeline": lambda n: {"nodes": [line([box(duration=1) for _ in range(n)])]},
     "timelines": lambda n: {"nodes": [line([line([box(duration=1)]) for _ in range(n)])]},

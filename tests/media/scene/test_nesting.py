@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 
+import numpy as np
 import pytest
 
 import dala
@@ -166,3 +167,118 @@ def test_inner_scenes_render_when_they_change_and_are_shown(make):
     box.color = "blue"
     once.visible = True
     assert outer.render(4).numpy()[1, 1].tolist() == [0, 0, 255, 255]
+
+
+# the size of inner scenes -------------------------------------------------------------------------
+def filled(scene):
+    """Add nodes of every kind of draw: fill, corners, border, shadow, text, picture, rotation."""
+    ramp = np.arange(64 * 64 * 4, dtype=np.uint32).reshape(64, 64, 4) // 64
+    scene.add_overlay(color="red", position=(16, 16), size=(64, 32))
+    scene.add_overlay(
+        color="#00ff00a0", position=(96, 16), size=(48, 48), radius=16, border_width=4,
+        border_color="white", shadow=(2, 2, 8, "blue"),
+    )  # fmt: skip
+    scene.add_text("Size", size=40, position=(16, 80))
+    scene.add_image(ramp.astype(np.uint8), position=(128, 112), size=(96, 96), rotation=30)
+    return scene
+
+
+def shown(device, size, *, whole=False, **more):
+    """The frame of a scene that shows one of 256 x 256 at a size, and the size it was drawn at."""
+    with Scene(256, 256, device=device) as outer, Scene(256, 256, device=device) as inner:
+        filled(inner)
+        if whole:
+            inner.render()
+        outer.add_scene(inner, size=size, **more)
+        made = outer.render().numpy().copy()
+        return made, inner._pool.front.surface.rect[2:]
+
+
+@pytest.mark.parametrize(
+    ("size", "drawn"),
+    [((256, 256), 256), ((129, 129), 256), ((128, 128), 128), ((100, 64), 128), ((64, 64), 64),
+     ((20, 20), 32), ((2, 2), 4), ((512, 512), 256)],
+)  # fmt: skip
+def test_inner_scenes_are_drawn_about_as_large_as_they_are_shown(size, drawn):
+    made, found = shown("cpu", size)
+    assert found == (drawn, drawn)
+    reference, full = shown("cpu", size, whole=True)
+    assert full == (256, 256)
+    # Smaller pixels are samples of the same shapes: alike, but for their edges.
+    w, h = (min(side, 256) for side in size)
+    apart = np.abs(made[:h, :w].astype(int) - reference[:h, :w]).mean()
+    assert apart < 6
+    assert not made[h:, w:, :3].any()
+    if drawn == 256:
+        assert apart == 0
+
+
+def test_sharp_edges_stay_where_they_are():
+    with Scene(64, 64, device="cpu") as outer, Scene(256, 256, device="cpu") as inner:
+        inner.add_overlay(color="red", position=(32, 64), size=(64, 128))
+        outer.add_scene(inner, size=(64, 64))
+        made = outer.render().numpy()
+        wanted = np.zeros((64, 64, 4), np.uint8)
+        wanted[..., 3] = 255
+        wanted[16:48, 8:24, 0] = 255
+        assert np.array_equal(made, wanted)
+
+
+def test_small_inner_scenes_are_the_same_on_every_device(engine_id):
+    wanted, _ = shown("reference", (64, 48), crop=(10, 20, 200, 180), rotation=10)
+    made, _ = shown(None, (64, 48), crop=(10, 20, 200, 180), rotation=10)
+    assert np.array_equal(made, wanted)
+
+
+def test_the_largest_showing_decides_and_changes_are_followed(make):
+    outer = make()
+    with Scene(64, 64, device="cpu") as inner:
+        box = inner.add_overlay(color="red", size=(64, 64))
+        small = outer.add_scene(inner, size=(8, 8))
+        outer.render()
+        assert inner._pool.width // inner._pool.reduction == 8
+        large = outer.add_scene(inner, position=(8, 0), size=(8, 8), scale=4)
+        outer.render()
+        assert inner._pool.reduction == 2
+        frames = inner.frame_count - inner.frames_skipped
+        for _ in range(3):
+            assert outer.render().numpy()[4, 4].tolist() == [255, 0, 0, 255]
+        assert inner.frame_count - inner.frames_skipped == frames  # nothing changed
+        outer.remove_node(large)
+        box.color = "blue"
+        assert outer.render().numpy()[4, 4].tolist() == [0, 0, 255, 255]
+        assert inner._pool.reduction == 8
+        small.crop = (0, 0, 8, 8)
+        outer.render()
+        assert inner._pool.reduction == 1
+        small.crop = None
+        outer.render()
+        # Frames of its own are whole, and it stays so: else each frame would be drawn twice.
+        assert inner.render().shape == (64, 64, 4)
+        assert outer.render().numpy()[4, 4].tolist() == [0, 0, 255, 255]
+        assert inner._pool.reduction == 1
+
+
+def test_levels_of_inner_scenes_are_reduced_together(make):
+    outer = make()
+    with Scene(64, 64, device="cpu") as middle, Scene(64, 64, device="cpu") as inner:
+        inner.add_overlay(color="red", size=(64, 64))
+        middle.add_scene(inner, size=(32, 32))
+        outer.add_scene(middle, size=(16, 16))
+        assert outer.render().numpy()[4, 4].tolist() == [255, 0, 0, 255]
+        assert (middle._pool.reduction, inner._pool.reduction) == (4, 8)
+
+
+def test_effects_on_everything_below_keep_the_size(make):
+    outer = make()
+    with Scene(64, 64, device="cpu") as inner:
+        inner.add_overlay(color="red", size=(64, 64))
+        outer.add_scene(inner, size=(16, 16))
+        outer.render()
+        assert inner._pool.reduction == 4
+        effect = inner.add_effect("sepia")
+        outer.render()
+        assert inner._pool.reduction == 1
+        inner.remove_node(effect)
+        outer.render()
+        assert inner._pool.reduction == 4

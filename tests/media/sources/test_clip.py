@@ -14,9 +14,8 @@ from dala.errors import ParameterError
 from dala.media.sources import views
 from dala.media.sources.clip import ClipTimes
 from dala.media.sources.easing import easing
-from dala.media.sources.moment import Moment
 from dala.media.sources.open import open_source
-from dala.media.sources.seconds import seconds_of
+from dala.media.sources.seconds import Moment, seconds_of
 from dala.media.sources.speed import Speed
 from tests.media.video.clips import encode, number_of, numbered
 

@@ -203,7 +203,7 @@ def test_without_harfbuzz_hebrew_runs_from_the_right(unshaped: None) -> None:
 
 def test_without_harfbuzz_complex_text_warns_once(unshaped: None) -> None:
     with pytest.warns(
-        UserWarning, match=r"ARABIC LETTER SEEN needs shaping.*dala-gpu\[text\]"
+        UserWarning, match=r"ARABIC LETTER SEEN needs shaping.*dala-gpu\[media\]"
     ) as reported:
         set_text("سلام नमस्ते", TextStyle())
     set_text("नमस्ते", TextStyle())  # a second warning would be an error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dala.media.text import text as text_module
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.glyphs import GlyphAtlas, GlyphStyle
 from dala.media.text.text import TextStyle, atlas_report, set_text
+from dala.notices import MediaNotice
 
 pytest.importorskip("freetype")
 pytest.importorskip("font_source_sans_pro")
@@ -140,9 +142,29 @@ def test_padding_moves_the_text_and_grows_the_box() -> None:
     assert set_text("Hg", TextStyle(padding=(4, 6))).box == (plain.box[0] + 8, plain.box[1] + 12)
 
 
+def test_lines_that_are_not_wrapped_are_aligned_in_the_width() -> None:
+    words = "one two three four"
+    style = TextStyle(size=20, width=80, wrap=False, align="center")
+    assert set_text(words, style).lines == (words,)
+    assert len(set_text(words, replace(style, wrap=True)).lines) > 1
+    wide = set_text("Hi", replace(style, width=100))
+    columns = np.nonzero(wide.pixels[..., 3].any(axis=0))[0]
+    assert abs((columns[0] + columns[-1]) / 2 - 49.5) < 1.5
+
+
+def test_text_that_is_cut_is_reported() -> None:
+    words = "one two three four five six"
+    style = TextStyle(size=20, width=60, height=50)
+    with pytest.warns(MediaNotice, match=r"'one two three four five six' is cut: .* for 2 lines"):
+        set_text(words, style)
+    set_text(words, replace(style, overflow="ellipsis"))  # a warning would be an error
+    set_text("one two", style)
+
+
 def test_overflow() -> None:
     words = "one two three four five six seven"
-    cut = set_text(words, TextStyle(size=20, width=80, height=60))
+    with pytest.warns(MediaNotice):
+        cut = set_text(words, TextStyle(size=20, width=80, height=60))
     assert cut.pixels.shape[:2] == (60, 80)
     whole = set_text(words, TextStyle(size=20, width=80))
     assert np.array_equal(cut.pixels, whole.pixels[:60])

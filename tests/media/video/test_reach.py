@@ -7,6 +7,7 @@ import http.server
 import io
 import os
 import socket
+import socketserver
 import struct
 import threading
 
@@ -18,6 +19,8 @@ import dala
 from dala.errors import AudioError, ParameterError, VideoError, VideoNotFound
 from dala.media import Frame, audio, video
 from dala.media.video import reach
+from dala.untrusted.requests import HostRequests
+from dala.untrusted.secret import SecretUrl
 from tests.media.video.clips import encode, numbered
 from tests.support.canary import Canary
 from tests.support.servers import web_server
@@ -246,6 +249,63 @@ def test_a_playlist_of_a_host_leads_to_no_other(served, clips, name, host, kind)
             audio.open(f"{url}/{name}").close()
         assert not other.connected
     assert set(asked) <= {f"/{name}", "/moved.ts"}
+
+
+def drips(send):
+    """Send a playlist for ever, a line at a time."""
+    send(b"HTTP/1.1 200 OK\r\n\r\n#EXTM3U\n#EXT-X-TARGETDURATION:9\n")
+    while True:
+        send(b"#EXTINF:1,\n1.ts\n")
+        never.wait(0.05)
+
+
+def floods(send):
+    """Send a playlist without end."""
+    send(b"HTTP/1.1 200 OK\r\n\r\n#EXTM3U\n#EXT-X-TARGETDURATION:9\n")
+    while True:
+        send(b"#EXTINF:1,\n1.ts\n" * 10_000)
+
+
+def hesitates(send):
+    """Send a header for ever, a line at a time."""
+    send(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        send(b"X: 1\r\n")
+        never.wait(0.05)
+
+
+never = threading.Event()
+
+
+@pytest.mark.parametrize("behave", [drips, floods, hesitates])
+@pytest.mark.parametrize("limited", [False, True])
+def test_a_host_that_sends_for_ever_is_left(behave, limited):
+    """Of a host that sent a line now and then, a playlist was read for as long as it liked."""
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(65536)
+            with contextlib.suppress(OSError):
+                behave(self.request.sendall)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), name="test server")
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/list.m3u8"
+        limits = dala.limits(time=0.6) if limited else contextlib.nullcontext()
+        kind = (VideoError, dala.CommandTimeout) if limited else VideoError
+        try:
+            with pytest.raises(kind), limits:
+                count(url, timeout=60 if limited and behave is not floods else 0.5)
+            requests = HostRequests(SecretUrl(url), 0.3)
+            with pytest.raises(OSError, match=r"slowly|timed out|more than|too many"):
+                answer = requests.open(url, 0, {})
+                while answer.read(1 << 16):
+                    pass
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_segments_that_are_parts_of_a_file(clips):

@@ -10,8 +10,7 @@ import pytest
 import dala
 from dala.media import Frame, video
 from dala.media.notices import MediaNotice
-from dala.media.video.output.deep import DEEP_LAYOUTS
-from dala.media.video.output.layouts import LAYOUTS, encoded_picture
+from dala.media.video.output.layouts import DEEP_LAYOUTS, LAYOUTS, encoded_picture
 from tests.media.video.clips import av
 
 EVEN = [(w, h) for w, h in product(range(16, 24, 2), range(16, 24, 2))]

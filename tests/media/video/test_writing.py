@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import dala
 from dala.errors import DeviceUnavailable, ParameterError, VideoError
+from dala.gpu.compute import from_array
 from dala.media import Frame, video
 from dala.media.notices import MediaNotice, collected
 from dala.media.video.output import hardware
 from dala.media.video.output.hardware import EncoderChoice, choose_encoder
-from dala.media.video.output.layouts import encoded_picture
+from dala.media.video.output.layouts import PRORES, choose_layout, encoded_picture
 from tests.media.video.clips import av
 from tests.media.video.written import glass, plain
 
@@ -251,3 +254,50 @@ def test_writer_uses_the_layout_of_the_choice(tmp_path, monkeypatch):
     assert writer.encoder == "libx264"
     video.write(tmp_path / "b.mp4", plain(), fps=25, options={"qp": 0, "crf": -1})
     assert np.array_equal(decoded(tmp_path / "a.mp4"), decoded(tmp_path / "b.mp4"))
+
+
+def test_prores_is_422_and_its_planes_are_exact():
+    """Ten bits of luma are eight and two zeros; chroma rows lie a quarter from those of 4:2:0."""
+
+    assert choose_layout("prores_ks", None, alpha=False) == PRORES
+    random = np.random.default_rng(3)
+    planes = random.integers(16, 236, (48, 24), np.uint8)  # 24 x 32 pixels
+    frame = Frame(from_array(planes), format="i420")
+    made = encoded_picture(frame, PRORES, (24, 32), matrix=frame.matrix, range="limited", copy=True)
+    luma, red = (
+        np.frombuffer(plane, np.uint16).reshape(32, -1)[:, :width]
+        for plane, width in zip((made.planes[0], made.planes[2]), (24, 12), strict=True)
+    )
+    np.testing.assert_array_equal(luma, planes[:32].astype(int) * 4)
+    chroma = planes[40:].reshape(16, 12).astype(int)
+    at = (np.arange(32) - 0.5) / 2  # the place of each row among those of 4:2:0
+    for column in range(12):
+        wanted = np.interp(at, np.arange(16), chroma[:, column]) * 4
+        np.testing.assert_array_equal(red[:, column], wanted)
+
+
+_PERTURBED = """
+import sys
+import numpy as np
+import dala
+from dala.media import video
+
+random = np.random.default_rng(1)
+width = int(sys.argv[2])
+back = random.integers(60, 120, (144, width + 24, 1), np.uint8).repeat(3, axis=2)
+frames = [np.ascontiguousarray(back[:, n : n + width]) for n in range(24)]
+video.write(sys.argv[1], frames, fps=30, device="cpu")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a setting of glibc's malloc")
+@pytest.mark.parametrize("width", [854, 1280])
+def test_the_same_bytes_whatever_fresh_memory_holds(tmp_path, width):
+    """With AVX-512 x264 reads fresh memory at widths like the first one; see ``encode.py``."""
+    made = []
+    for fill in ("0", "1"):
+        path = tmp_path / f"{fill}.mp4"
+        command = [sys.executable, "-c", _PERTURBED, str(path), str(width)]
+        subprocess.run(command, check=True, env={**os.environ, "MALLOC_PERTURB_": fill})
+        made.append(path.read_bytes())
+    assert made[0] == made[1]

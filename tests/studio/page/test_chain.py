@@ -20,6 +20,8 @@ def test_palette_is_searched_and_left_by_keys(picture: Driver) -> None:
     expect(first).to_have_attribute("aria-selected", "true")
     search.press("ArrowDown")
     expect(first).to_have_attribute("aria-selected", "false")
+    search.fill("hflip")  # what ffmpeg calls it
+    expect(first).to_contain_text("Flip")
     search.fill("there is no such filter")
     expect(page.get_by_role("option")).to_have_count(0)
     page.keyboard.press("Escape")

@@ -182,6 +182,25 @@ def test_dropped_file_opens_as_a_tab(page: Driver) -> None:
     page.wait_pixel(0.2, 0.5, RED)
 
 
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 48">
+<rect width="64" height="48" fill="rgb(200,60,40)"/>
+<path d="M32 0H64V48H32Z" fill="rgb(40,60,200)"/>MORE</svg>"""
+
+
+def test_dropped_svg_is_drawn(page: Driver) -> None:
+    page.page.evaluate(DROP, ["logo.svg", list(SVG.replace("MORE", "").encode())])
+    expect(page.page.get_by_test_id("tab")).to_have_text("logo.svg")
+    page.wait_pixel(0.2, 0.5, RED)
+    page.wait_pixel(0.8, 0.5, BLUE)
+
+
+def test_dropped_svg_that_names_an_address_is_refused(page: Driver) -> None:
+    named = '<image href="http://127.0.0.1:9/a.png" width="9" height="9"/>'
+    page.page.evaluate(DROP, ["spy.svg", list(SVG.replace("MORE", named).encode())])
+    expect(page.page.get_by_role("alert")).to_contain_text("spy.svg names something outside it")
+    expect(page.page.get_by_test_id("tab")).to_have_count(0)
+
+
 def test_dropped_nonsense_is_reported(page: Driver) -> None:
     page.page.evaluate(DROP, ["nonsense.png", [1, 2, 3]])
     expect(page.page.get_by_role("alert")).to_contain_text("nonsense.png")

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -47,7 +48,7 @@ def paste(script: str, folder, monkeypatch) -> None:
     exec(compile(script, "pasted", "exec"), {"__name__": "__main__"})
 
 
-def test_python_for_a_picture(session, folder, tmp_path, monkeypatch):
+def test_python_for_a_picture(session, folder, monkeypatch):
     session.do({"do": "open", "path": "quarters.png"})
     overlay = {"picture": str(folder / "quarters.png"), "position": [5, 6]}
     lut = {"lut": str(folder / "swap.cube")}
@@ -61,9 +62,60 @@ def test_python_for_a_picture(session, folder, tmp_path, monkeypatch):
         {"kind": "filter", "name": "invert"},
     ])  # fmt: skip
     session.do({"do": "switch", "card": "c9", "on": False})
-    paste(copied(session, "python"), tmp_path, monkeypatch)
+    paste(copied(session, "python"), folder, monkeypatch)
+    made = np.asarray(Frame.open(folder / "result.png", device="cpu"))
+    np.testing.assert_array_equal(made, result(session))
+
+
+def test_copied_programs_name_files_relatively(session, folder, monkeypatch):
+    """To where the studio was started, else to its folder; uploads by their name."""
+    (folder / "inner").mkdir(exist_ok=True)
+    shutil.copy(folder / "quarters.png", folder / "inner" / "quarters.png")
+    session.do({"do": "open", "path": "inner/quarters.png"})
+    lut = {"lut": str(folder / "swap.cube")}
+    add(session, [{"kind": "filter", "name": "lut_apply", "params": lut}])
+    script = copied(session, "python")
+    assert 'Frame.open("inner/quarters.png")' in script
+    assert '"lut": "swap.cube"' in script
+    assert script.startswith(f"# Run it in the folder {folder.name!r}")
+    assert str(folder) not in script
+    assert str(folder / "inner") in copied(session, "command")  # not where the studio was started
+    monkeypatch.chdir(folder)
+    assert copied(session, "command") == (
+        "dala filter inner/quarters.png result.png --lut_apply lut=swap.cube\n"
+    )
+    monkeypatch.chdir(folder / "inner")
+    script = copied(session, "python")
+    assert 'Frame.open("quarters.png")' in script
+    assert '"lut": "../swap.cube"' in script
+    upload = session.new_result("drop.png")
+    shutil.copy(folder / "quarters.png", upload)
+    monkeypatch.setattr(session.active.source, "path", str(upload))
+    assert 'Frame.open("drop.png")' in copied(session, "python")
+    assert "'drop.png' was uploaded" in copied(session, "python")
+
+
+def test_a_kernel_with_a_mistake_is_not_copied_silently(session, folder, tmp_path, monkeypatch):
+    good = "def half(px: Pixel): return rgba(px.rgb * 0.5, px.a)"
+    session.do({"do": "open", "sample": "coffee"})
+    add(session, [{"kind": "kernel", "text": good}])
+    bad = good.replace("0.5", "half")
+    session.do({"do": "kernel", "card": "c1", "text": bad})
+    with pytest.raises(ParameterError, match=r"'half' does not compile \(line 1: ") as refused:
+        copied(session, "python")
+    assert refused.value.argument == "last_good"
+    script = session.do({"do": "copy", "as": "python", "last_good": True})["text"]
+    assert good in script
+    paste(script, tmp_path, monkeypatch)
     made = np.asarray(Frame.open(tmp_path / "result.png", device="cpu"))
     np.testing.assert_array_equal(made, result(session))
+    add(session, [{"kind": "kernel", "text": bad}])
+    with pytest.raises(ParameterError, match="switch its card off") as refused:
+        session.do({"do": "copy", "as": "python", "last_good": True})
+    assert refused.value.argument is None
+    session.do({"do": "switch", "card": "c2", "on": False})
+    session.do({"do": "kernel", "card": "c1", "text": good})
+    assert good in copied(session, "python")
 
 
 def test_python_for_a_kernel_file_and_models(session, folder, tmp_path, monkeypatch):
@@ -84,11 +136,11 @@ def frames_of(path) -> list[np.ndarray]:
         return [np.array(frame.numpy()) for frame in reader]
 
 
-def test_python_and_rendering_of_a_video(session, folder, tmp_path, monkeypatch):
+def test_python_and_rendering_of_a_video(session, folder, monkeypatch):
     session.do({"do": "open", "path": "ramp.mp4"})
     add(session, [{"kind": "filter", "name": "invert"}])
-    paste(copied(session, "python"), tmp_path, monkeypatch)
-    pasted = frames_of(tmp_path / "result.mp4")
+    paste(copied(session, "python"), folder, monkeypatch)
+    pasted = frames_of(folder / "result.mp4")
     assert len(pasted) == 10
     reports = []
     monkeypatch.setattr(session, "broadcast", reports.append)
@@ -103,17 +155,17 @@ def test_python_and_rendering_of_a_video(session, folder, tmp_path, monkeypatch)
     assert np.abs(rendered[5].astype(int) - shown).max() <= 3
 
 
-def test_python_for_a_scene(session, folder, tmp_path, monkeypatch):
+def test_python_for_a_scene(session, folder, monkeypatch):
     data = {"dala": 2, "width": 32, "height": 32, "fps": 5, "duration": 0.6, "nodes": [
         {"type": "overlay", "color": "#c02040", "size": [16, 32]}]}  # fmt: skip
     (folder / "home.json").write_text(json.dumps(data))
     session.do({"do": "open", "path": "home.json"})
-    paste(copied(session, "python"), tmp_path, monkeypatch)
-    plain = frames_of(tmp_path / "result.mp4")
+    paste(copied(session, "python"), folder, monkeypatch)
+    plain = frames_of(folder / "result.mp4")
     assert len(plain) == 3
     add(session, [{"kind": "filter", "name": "invert"}])
-    paste(copied(session, "python"), tmp_path, monkeypatch)
-    inverted = frames_of(tmp_path / "result.mp4")
+    paste(copied(session, "python"), folder, monkeypatch)
+    inverted = frames_of(folder / "result.mp4")
     assert np.abs(inverted[1].astype(int) - result(session).astype(int)).mean() < 4
     assert "dala compose" in copied(session, "command")
     session.do({"do": "node_set", "node": "n1", "property": "color", "value": "red"})
@@ -156,6 +208,16 @@ def test_every_value_has_a_form_on_the_command_line():
         assert {k: plain(v) for k, v in values.items()} == params
 
 
+def test_the_command_line_of_a_kernel(session, tmp_path, monkeypatch):
+    session.do({"do": "open", "path": "quarters.png"})
+    add(session, [{"kind": "kernel", "name": "color"}, {"kind": "filter", "name": "invert"}])
+    monkeypatch.chdir(tmp_path)
+    text = copied(session, "command").replace("\ndala ", f"\n{sys.executable} -m dala ")
+    assert "--kernel tint_" in text
+    subprocess.run(["sh", "-c", text], check=True, cwd=tmp_path, timeout=120)
+    assert (tmp_path / "result.png").stat().st_size > 0
+
+
 def test_what_has_no_form_is_refused_by_name(session):
     session.do({"do": "open", "sample": "coffee"})
     with pytest.raises(ParameterError, match="not a file"):
@@ -164,8 +226,6 @@ def test_what_has_no_form_is_refused_by_name(session):
     with pytest.raises(ParameterError, match="the chain is empty"):
         copied(session, "command")
     add(session, [{"kind": "kernel", "name": "color"}])
-    with pytest.raises(ParameterError, match="no kernel 'tint'"):
-        copied(session, "command")
     with pytest.raises(ParameterError, match="no kernel 'tint'"):
         copied(session, "scene")
     add(session, [{"kind": "model", "name": "faces"}])

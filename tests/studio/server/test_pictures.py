@@ -274,3 +274,25 @@ def test_wrong_views_are_refused(opened, view):
 
     with pytest.raises(Refused):
         opened.ask("view", **{"width": 10, "height": 10, **view})
+
+
+PROGRAM = """from dala.gpu.compute import Pixel, Time, program
+
+@program
+def trail(px: Pixel, *, keep: float = 0.5, time: Time = 0.0):
+    def light(light: Pixel):
+        return light.rgb + keep / 10
+
+    def picture(px: Pixel, light: Pixel):
+        return px.rgb * 0.25 + light.rgb + 0.0 * time
+"""
+
+
+def test_programs_move_on_still_pictures(opened):
+    """A program that remembers frames goes on by itself, with a control for its parameter."""
+    opened.ask("view", width=64, height=48, codec="rgba")
+    opened.picture()
+    opened.ask("add", kind="kernel", text=PROGRAM)
+    first = opened.picture(lambda p: p.pixels[0, 0, 0] > 70)
+    later = opened.picture(lambda p: p.pixels[0, 0, 0] > first.pixels[0, 0, 0])
+    assert later.pixels.mean() > first.pixels.mean()

@@ -4,6 +4,8 @@ import gc
 import json
 import os
 import shutil
+import struct
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -361,6 +363,30 @@ def test_files_of_others_are_not_replaced(session, project, card):
         project / "tool.py"
     )
     assert (project / "tool.py").read_text() == KERNEL
+
+
+def test_pictures_of_others_are_not_rendered_over(session, project):
+    session.do({"do": "open", "path": "picture.png"})
+    before = (project / "picture.png").read_bytes()
+    (project / "mine.png").write_bytes(before)
+    (project / "link.png").symlink_to("mine.png")
+    for name in ("mine.png", "link.png"):
+        with pytest.raises(ParameterError, match="exists, and is not of this studio"):
+            session.do({"do": "render", "path": name})
+    assert (project / "mine.png").read_bytes() == before
+    for more in ({"path": "new.png"}, {"path": "new.png"}, {"path": "mine.png", "replace": True}):
+        session.do({"do": "render", **more})
+        session.jobs.wait()
+
+
+@pytest.mark.parametrize("size", [(65535, 65535), (8, 8)])
+def test_a_gif_that_claims_much_is_an_error_of_ours(session, project, size):
+    """Pillow's own error for it ended as a mistake of the studio."""
+    head = b"GIF89a" + struct.pack("<HHBBB", *size, 0x80, 0, 0) + bytes(6)
+    frame = b"\x2c" + struct.pack("<HHHHB", 0, 0, *size, 0) + b"\2\2\x4c\1\0;"
+    (project / "claims.gif").write_bytes(head + frame)
+    with suppress(DalaError):
+        session.do({"do": "open", "path": "claims.gif"})
 
 
 def test_own_files_are_saved_again(session, project, card):

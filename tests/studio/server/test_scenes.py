@@ -6,13 +6,18 @@ import itertools
 import json
 import pathlib
 import socket
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from dala.errors import ParameterError
+from dala.budget import Limits
+from dala.errors import CommandTimeout, ParameterError
 from dala.media import load_scene
 from dala.studio.scenes.patch import patched
+from dala.studio.scenes.source import SceneFile
+from dala.studio.session import StudioSession
+from dala.studio.sources.opening import open_file
 
 VERSIONS = pathlib.Path(__file__).parents[2] / "support" / "versions"
 
@@ -391,3 +396,19 @@ def test_a_file_of_version_1_is_opened_as_version_2(session, folder):
     changed = [a for a, b in zip(made.split("\n"), text.split("\n"), strict=True) if a != b]
     assert len(changed) == 5  # the version, three sizes and an animation
     assert (folder / "old.json").read_text() == text
+
+
+def test_a_scene_has_its_time(tmp_path):
+    """Drawings, texts and effects of a page may take long; nothing waits for them for ever."""
+    (tmp_path / "scene.json").write_text(TEXT)
+    with StudioSession([tmp_path], device="cpu") as session:
+        source = open_file(
+            session, session.folders.open(str(tmp_path / "scene.json"), "open")
+        ).source
+        assert isinstance(source, SceneFile)
+        assert source._bounds.time == session.limits.chain_time == 30
+        source._bounds = Limits(time=1e-9)
+        with pytest.raises(CommandTimeout):
+            source.at(Fraction(1))
+        with pytest.raises(CommandTimeout):
+            source.made("cpu")

@@ -7,10 +7,12 @@ import { Instance } from "./instance.js";
 import {
   type External,
   type RawPicture,
+  type Size,
   type Source,
   decoded,
   isEncoded,
   isRaw,
+  isSize,
   isVideoFrame,
   scaled,
   sizeOf,
@@ -27,6 +29,15 @@ export interface RunOptions {
    * for it, instead of as the browser does. Takes a copy of the frame through memory.
    */
   yuv?: boolean;
+  /** Seconds since the beginning, for kernels that ask for the time. */
+  time?: number;
+  /**
+   * The frame's number; by default one more than the last. Programs that remember frames take the
+   * same number as the same frame again, and begin anew with a lower one.
+   */
+  frame?: number;
+  /** The pointer in pixels of the picture, and 1 while it is pressed. */
+  pointer?: [number, number, number];
 }
 
 const MATRICES: Record<string, number> = { bt709: 0, smpte170m: 1, bt470bg: 1, "bt2020-ncl": 2 };
@@ -86,6 +97,8 @@ export class Chain {
   private gpu?: Gpu;
   private instance?: Instance;
   private runs = 0;
+  /** The number of the last frame. */
+  private frame = -1;
   private closed = false;
 
   private constructor(private readonly loaded: LoadedDocument) {
@@ -125,16 +138,27 @@ export class Chain {
     return this.gpu?.lost === true;
   }
 
-  /** Run the chain on a picture; parameters that are not given have their exported values. */
+  /** Whether frames differ though nothing is changed: by time, or by what programs remember. */
+  get animated(): boolean {
+    const { roles = [], plans } = this.document;
+    return roles.some((r) => r !== "pointer") || Object.values(plans).some((p) => p.some((q) => q.swaps?.length));
+  }
+
+  /**
+   * Run the chain on a picture; parameters that are not given have their exported values. A chain
+   * that draws by itself takes a size: `{width, height}`.
+   */
   async run(source: Source, params: Params = {}, options: RunOptions = {}): Promise<Result> {
     if (this.closed) throw new Error("dala: the chain was closed");
     const gpu = this.gpu && !this.gpu.lost ? this.gpu : await this.open();
     gpu.check();
-    let given: External | RawPicture = isEncoded(source) ? await decoded(source) : source;
+    let given: External | RawPicture | Size = isEncoded(source) ? await decoded(source) : source;
     const own = given !== source ? (given as ImageBitmap) : undefined;
     let [width, height] = sizeOf(given);
     if (!(width > 0 && height > 0)) throw new Error("dala: the picture has no pixels yet");
     const numbers = this.numbers(params, width, height);
+    const frame = options.frame ?? this.frame + 1;
+    this.moment(numbers, options);
     try {
       const size = this.document.size;
       let fitted: ImageBitmap | undefined;
@@ -145,14 +169,14 @@ export class Chain {
               "Scale the picture, or pass {fit: true}.",
           );
         }
-        given = fitted = await scaled(given, size[0], size[1]);
+        if (!isSize(given)) given = fitted = await scaled(given, size[0], size[1]);
         [width, height] = size;
         numbers.set("w", width).set("h", height);
       }
       if (!size && options.fit) {
         const near = this.nearest(numbers);
         if (near[0] !== width || near[1] !== height) {
-          given = fitted = await scaled(given, near[0], near[1]);
+          if (!isSize(given)) given = fitted = await scaled(given, near[0], near[1]);
           [width, height] = near;
         }
       }
@@ -161,8 +185,12 @@ export class Chain {
       const plan = this.plan(numbers, format);
       let instance = this.instance;
       if (!instance?.fits(gpu, plan, numbers)) instance = await this.fresh(gpu, plan);
+      if (this.document.roles?.includes("frame")) numbers.set("frame", instance.since(frame));
       instance.set(numbers);
-      if (planes) instance.write(planes.data);
+      instance.turn(frame);
+      this.frame = frame;
+      if (isSize(given)) void 0; // the chain draws by itself
+      else if (planes) instance.write(planes.data);
       else if (isRaw(given)) instance.write(checked(given));
       else instance.copy(given, width, height);
       instance.run();
@@ -186,6 +214,22 @@ export class Chain {
     return result;
   }
 
+  /** Set what kernels are given of this moment, where they ask for it. */
+  private moment(numbers: Numbers, options: RunOptions): void {
+    const roles = this.document.roles ?? [];
+    if (roles.includes("time")) numbers.set("time", options.time ?? 0);
+    if (roles.includes("pointer")) {
+      const [x, y, pressed] = options.pointer ?? [0, 0, 0];
+      numbers.set("pointer.x", x).set("pointer.y", y).set("pointer.pressed", pressed);
+    }
+    if (roles.includes("date")) {
+      const now = new Date();
+      const seconds = (now.getHours() * 60 + now.getMinutes()) * 60 + now.getSeconds() + now.getMilliseconds() / 1000;
+      numbers.set("date.year", now.getFullYear()).set("date.month", now.getMonth() + 1);
+      numbers.set("date.day", now.getDate()).set("date.seconds", seconds);
+    }
+  }
+
   /** Release the chain's memory on the GPU. */
   close(): void {
     this.instance?.destroy();
@@ -205,6 +249,8 @@ export class Chain {
   /** Numbers of all symbols for parameters by name. */
   private numbers(params: Params, width: number, height: number): Numbers {
     const numbers: Numbers = new Map([["w", width], ["h", height], ["matrix", 0], ["full", 0]]);
+    for (const s of ["time", "frame", "pointer.x", "pointer.y", "pointer.pressed"]) numbers.set(s, 0);
+    for (const s of ["year", "month", "day", "seconds"]) numbers.set(`date.${s}`, 0);
     for (const c of this.document.controls) c.symbols.forEach((s, i) => numbers.set(s, c.values[i]!));
     for (const [name, value] of Object.entries(params)) {
       const c = this.document.controls.find((o) => o.name === name || `${o.filter}.${o.param}` === name);

@@ -46,6 +46,8 @@ export interface Plan {
   steps: PlanStep[];
   shape: Expression[];
   dtype: "u8" | "f32";
+  /** Pairs of buffers that change places after each frame. */
+  swaps?: [number, number][];
 }
 
 export interface ChainDocument {
@@ -57,6 +59,10 @@ export interface ChainDocument {
   size: [number, number] | null;
   controls: Control[];
   notes: string[];
+  /** What the page gives the kernels: "time", "frame", "pointer", "date". */
+  roles?: string[];
+  /** Whether the chain draws by itself, without a picture. */
+  generator?: boolean;
   shaders: { file?: string; text?: string }[];
   data: { file?: string; base64?: string }[];
   plans: Record<string, Plan[]>;

@@ -1,9 +1,11 @@
 // The part of a page that shows a chain: `<dala-chain src="chain.json">`, or `mount(element)`.
 
 import { Chain, type Params, shown } from "./chain.js";
+import { Clock } from "./clock.js";
 import { type ChainDocument, type Control, loadDocument } from "./document.js";
 import { Unsupported } from "./gpu.js";
-import { decoded } from "./pictures.js";
+import { type Size, decoded, isSize } from "./pictures.js";
+import { STYLE } from "./style.js";
 
 export interface MountOptions {
   /** The address of a chain.json, the `#id` of a script element, or the document itself. */
@@ -14,12 +16,16 @@ export interface MountOptions {
   ui?: "full" | "sliders" | "none";
   /** Convert video frames as Dala does on the desktop; see `RunOptions.yuv`. */
   yuv?: boolean;
+  /** Fill the window with the picture, with the controls in a panel that hides. */
+  fill?: boolean;
 }
 
 export interface Mounted {
   /** The chain; undefined where there is no WebGPU. */
   readonly chain: Chain | undefined;
   readonly canvas: HTMLCanvasElement;
+  /** The time that kernels are given; it can be paused, and set. */
+  readonly clock: Clock;
   /** Change parameters; the sliders follow. */
   set(params: Params): void;
   /** Show a picture or a video: a file or its address, or the camera. */
@@ -28,30 +34,6 @@ export interface Mounted {
   settled(): Promise<void>;
   close(): void;
 }
-
-const STYLE = `
-:host { display: block; }
-.dala { display: grid; gap: .75rem; grid-template-columns: minmax(0, 1fr) minmax(12rem, 18rem); align-items: start; }
-.dala[data-ui=none], .dala.bare { grid-template-columns: minmax(0, 1fr); }
-@media (max-width: 40rem) { .dala { grid-template-columns: minmax(0, 1fr); } }
-.view { position: relative; min-width: 0; }
-canvas, img { display: block; max-width: 100%; max-height: 80vh; height: auto; margin: auto;
-  background: repeating-conic-gradient(#8883 0 25%, #0000 0 50%) 0 0 / 16px 16px; }
-.over canvas { outline: 3px dashed Highlight; }
-.side { display: grid; gap: .6rem; font: 14px/1.3 system-ui, sans-serif; }
-.bar { display: flex; flex-wrap: wrap; gap: .4rem; align-items: center; }
-button, .file { font: inherit; padding: .3rem .7rem; border: 1px solid #8888; border-radius: .4rem;
-  background: #8882; color: inherit; cursor: pointer; }
-button:hover, .file:hover { background: #8884; }
-button:focus-visible, .file:focus-within, input:focus-visible, select:focus-visible { outline: 2px solid Highlight; }
-.file input { position: absolute; opacity: 0; width: 1px; height: 1px; }
-label.row { display: grid; grid-template-columns: 1fr auto; gap: .1rem .5rem; }
-label.row input[type=range] { grid-column: 1 / -1; width: 100%; margin: 0; }
-.number { font-variant-numeric: tabular-nums; opacity: .75; }
-.status { opacity: .75; font-variant-numeric: tabular-nums; min-height: 1.3em; }
-.problem { padding: .6rem .8rem; border-radius: .4rem; background: #d7263d22; border: 1px solid #d7263d88; }
-h2 { font-size: 1em; margin: .4rem 0 0; }
-`;
 
 function make<K extends keyof HTMLElementTagNameMap>(
   name: K,
@@ -76,7 +58,10 @@ class View implements Mounted {
   private readonly frame: HTMLElement;
   private readonly params: Params = {};
   private readonly setters = new Map<string, (value: Params[string]) => void>();
-  private source: ImageBitmap | HTMLVideoElement | undefined;
+  readonly clock = new Clock();
+  private readonly time = make("span", { className: "time" });
+  private pointer: [number, number, number] = [0, 0, 0];
+  private source: ImageBitmap | HTMLVideoElement | Size | undefined;
   private stream: MediaStream | undefined;
   private address: string | undefined;
   private original = false;
@@ -94,6 +79,7 @@ class View implements Mounted {
     this.frame.dataset.ui = ui;
     this.view.append(this.canvas);
     if (ui !== "none") this.frame.append(this.side);
+    if (options.fill) this.panel();
     root.replaceChildren(make("style", { textContent: STYLE }), this.frame);
     this.canvas.setAttribute("role", "img");
     this.dropping();
@@ -111,8 +97,109 @@ class View implements Mounted {
     const { document: doc } = this.chain;
     this.canvas.setAttribute("aria-label", doc.title);
     this.controls(this.chain);
+    if (doc.roles?.includes("pointer")) this.pointing();
     const first = this.options.picture ?? (doc.picture && this.chain.url(doc.picture));
-    if (first) await this.open(first);
+    if (doc.generator) {
+      this.canvas.className = "drawn";
+      this.source = this.space();
+      new ResizeObserver(() => {
+        if (this.closed) return;
+        this.source = this.space();
+        this.request();
+      }).observe(this.canvas);
+    } else if (first) await this.open(first);
+    if (this.chain.animated) this.animate();
+    this.request();
+    await this.settled();
+  }
+
+  /** The size of what a chain draws by itself: that of the canvas on the screen, but not too much. */
+  private space(): Size {
+    const { clientWidth: w, clientHeight: h } = this.canvas;
+    const scale = Math.min(globalThis.devicePixelRatio || 1, 2, Math.sqrt((1920 * 1080) / Math.max(w * h, 1)));
+    return { width: Math.max(Math.round(w * scale), 1), height: Math.max(Math.round(h * scale), 1) };
+  }
+
+  /** Run the chain again whenever the display shows a frame, while the clock runs. */
+  private animate(): void {
+    let seen = true;
+    new IntersectionObserver(([entry]) => (seen = entry!.isIntersecting)).observe(this.canvas);
+    const next = (now: number) => {
+      if (this.closed) return;
+      requestAnimationFrame(next);
+      if (this.busy || !seen) return; // a frame that takes longer delays the next one
+      const { frame } = this.clock;
+      this.clock.tick(now);
+      this.time.textContent = `${this.clock.time.toFixed(1)} s`;
+      if (this.clock.frame !== frame) this.request();
+    };
+    requestAnimationFrame(next);
+  }
+
+  /** Follow the pointer, in pixels of the picture. */
+  private pointing(): void {
+    const { canvas } = this;
+    canvas.style.touchAction = "none";
+    const follow = (event: PointerEvent) => {
+      const { left, top, width, height } = canvas.getBoundingClientRect();
+      const scale = Math.min(width / canvas.width, height / canvas.height) || 1; // as object-fit: contain does
+      this.pointer = [
+        (event.clientX - left - (width - canvas.width * scale) / 2) / scale,
+        (event.clientY - top - (height - canvas.height * scale) / 2) / scale,
+        event.buttons ? 1 : 0,
+      ];
+      this.request();
+    };
+    for (const kind of ["pointermove", "pointerdown", "pointerup", "pointercancel"] as const) {
+      canvas.addEventListener(kind, follow);
+    }
+  }
+
+  /** A panel over the picture, and the button that hides it. */
+  private panel(): void {
+    this.frame.classList.add("fill");
+    const small = matchMedia("(max-width: 40rem)").matches;
+    const button = make("button", { type: "button", className: "toggle" });
+    button.innerHTML =
+      '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 7h9m5 0h2M4 17h3m5 0h8"/><circle cx="15.5" cy="7" r="2.5"/><circle cx="9.5" cy="17" r="2.5"/></svg>';
+    const show = (open: boolean) => {
+      this.frame.classList.toggle("closed", !open);
+      button.setAttribute("aria-expanded", String(open));
+      button.title = open ? "Hide the controls (H)" : "Show the controls (H)";
+      button.setAttribute("aria-label", button.title);
+    };
+    const flip = () => show(this.frame.classList.contains("closed"));
+    button.addEventListener("click", flip);
+    this.keys = (event: KeyboardEvent) => {
+      const typing = event.composedPath()[0] instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey;
+      if (!typing && event.key.toLowerCase() === "h") flip();
+    };
+    document.addEventListener("keydown", this.keys);
+    this.frame.append(button);
+    show(!small);
+  }
+  private keys: ((event: KeyboardEvent) => void) | undefined;
+
+  /** Play, pause, restart and speed. */
+  private transport(): HTMLElement {
+    const { clock } = this;
+    const play = make("button", { type: "button", className: "play" });
+    const update = () => (play.textContent = clock.playing ? "Pause" : "Play");
+    play.addEventListener("click", () => {
+      clock.playing = !clock.playing;
+      update();
+    });
+    update();
+    const restart = make("button", { type: "button", textContent: "Restart" });
+    restart.addEventListener("click", () => {
+      clock.restart();
+      this.time.textContent = "0.0 s";
+      this.request();
+    });
+    const speeds = ["0.25", "0.5", "1", "2", "4"].map((n) => make("option", { value: n, textContent: `${n}\u00d7`, selected: n === "1" }));
+    const speed = make("select", { ariaLabel: "Speed" }, ...speeds);
+    speed.addEventListener("input", () => (clock.speed = Number(speed.value)));
+    return make("div", { className: "bar" }, play, restart, speed, this.time);
   }
 
   /** Say why there is no result, and show the still. */
@@ -126,7 +213,7 @@ class View implements Mounted {
     const problem = make("p", { className: "problem" });
     problem.setAttribute("role", "alert");
     problem.textContent = still
-      ? `${text} This is a still picture of the result. Chrome, Edge, Safari 26 and Firefox 141 or newer have WebGPU.`
+      ? `${text} Until then, this is a still picture of the result.`
       : text;
     this.frame.classList.add("bare");
     this.side.remove();
@@ -135,7 +222,9 @@ class View implements Mounted {
 
   private controls(chain: Chain): void {
     const side = this.side;
-    if ((this.options.ui ?? "full") === "full") {
+    if (this.options.fill) side.append(make("h1", { className: "title", textContent: chain.document.title }));
+    if (chain.animated) side.append(this.transport());
+    if ((this.options.ui ?? "full") === "full" && !chain.document.generator) {
       const input = make("input", { type: "file", accept: "image/*,video/*" });
       input.addEventListener("change", () => {
         const file = input.files?.[0];
@@ -292,7 +381,7 @@ class View implements Mounted {
     this.times = [];
     const next = () => {
       if (this.source !== video || this.closed) return;
-      this.request();
+      if (!this.chain?.animated) this.request();
       this.loop = "requestVideoFrameCallback" in video ? video.requestVideoFrameCallback(next) : requestAnimationFrame(next);
     };
     next();
@@ -301,14 +390,14 @@ class View implements Mounted {
 
   /** Leave the present source, and release what it holds. */
   private leave(): void {
-    const source = this.source;
+    const { source } = this;
     this.source = undefined;
     if (source instanceof HTMLVideoElement) {
       source.pause();
       if ("cancelVideoFrameCallback" in source) source.cancelVideoFrameCallback(this.loop);
       source.srcObject = null;
       source.removeAttribute("src");
-    } else source?.close();
+    } else if (source instanceof ImageBitmap) source.close();
     for (const track of this.stream?.getTracks() ?? []) track.stop();
     this.stream = undefined;
     if (this.address) URL.revokeObjectURL(this.address);
@@ -336,18 +425,22 @@ class View implements Mounted {
     if (!chain || !source) return;
     const begin = performance.now();
     try {
-      if (this.original) await this.plain(source);
+      if (this.original && !isSize(source)) await this.plain(source);
       else {
         const yuv = this.options.yuv === true && source instanceof HTMLVideoElement && "VideoFrame" in globalThis;
         const frame = yuv ? new VideoFrame(source) : undefined;
         try {
-          const made = await chain.draw(frame ?? source, this.canvas, this.params, { fit: true, yuv });
+          const { time, frame: number } = this.clock;
+          const moment = chain.animated ? { time, frame: number } : {};
+          const made = await chain.draw(frame ?? source, this.canvas, this.params, {
+            fit: true, yuv, pointer: this.pointer, ...moment,
+          });
           this.report(undefined, `${made.width} x ${made.height}`);
         } finally {
           frame?.close();
         }
       }
-      if (!(source instanceof HTMLVideoElement)) {
+      if (!(source instanceof HTMLVideoElement) && !(chain.animated && this.clock.playing)) {
         this.retried = false;
         return;
       }
@@ -408,6 +501,7 @@ class View implements Mounted {
 
   close(): void {
     this.closed = true;
+    if (this.keys) document.removeEventListener("keydown", this.keys);
     this.leave();
     this.chain?.close();
     this.identity?.close();
@@ -440,7 +534,7 @@ export async function mount(element: HTMLElement, options: MountOptions): Promis
 
 const Base = (globalThis.HTMLElement ?? class {}) as typeof HTMLElement;
 
-/** `<dala-chain src="chain.json" ui="full | sliders | none" picture="..." yuv>`. */
+/** `<dala-chain src="chain.json" ui="full | sliders | none" picture="..." yuv fill>`. */
 export class DalaChain extends Base {
   private view: View | undefined;
 
@@ -454,6 +548,7 @@ export class DalaChain extends Base {
       ui: ui === "none" || ui === "sliders" ? ui : "full",
       picture: this.getAttribute("picture") ?? undefined,
       yuv: this.hasAttribute("yuv"),
+      fill: this.hasAttribute("fill"),
     });
   }
 

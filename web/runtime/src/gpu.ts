@@ -1,8 +1,23 @@
 // One device for all chains of a page, and what chains share on it.
 
-/** Raised where a browser has no WebGPU. */
+/** Raised where a browser has no WebGPU; the message says what to do. */
 export class Unsupported extends Error {
   override name = "Unsupported";
+}
+
+/** How to turn WebGPU on in this browser. */
+function advice(): string {
+  const agent = globalThis.navigator?.userAgent ?? "";
+  if (agent.includes("Firefox/")) {
+    return "Firefox has it from 141 on Windows and 145 on macOS; elsewhere open about:config, and set dom.webgpu.enabled to true.";
+  }
+  if (!agent.includes("Chrome/") && agent.includes("Safari/")) {
+    return "Safari has it from 26; before, turn it on in Settings, Feature Flags.";
+  }
+  if (agent.includes("Linux") && !agent.includes("Android")) {
+    return "Chrome on Linux: open chrome://flags/#enable-unsafe-webgpu, choose Enabled, and restart it.";
+  }
+  return "Chrome and Edge have it from 113, on Android from 121: update the browser, or open the page in one of them.";
 }
 
 const UPLOAD = `
@@ -76,12 +91,17 @@ export class Gpu {
       const secure = globalThis.isSecureContext !== false;
       throw new Unsupported(
         secure
-          ? "This browser has no WebGPU."
+          ? `This browser has no WebGPU, or it is off. ${advice()}`
           : "Browsers offer WebGPU only to secure pages: https, or localhost.",
       );
     }
     const adapter = await gpu.requestAdapter();
-    if (!adapter) throw new Unsupported("This browser has WebGPU, but found no GPU for it.");
+    if (!adapter) {
+      throw new Unsupported(
+        "This browser has WebGPU, but found no GPU for it. Turn on graphics acceleration in its settings, and " +
+          "restart it; chrome://gpu or about:support says why a GPU is refused.",
+      );
+    }
     return new Gpu(await adapter.requestDevice());
   }
 

@@ -10,7 +10,8 @@ const MOST_GROUPS = 65535;
 
 interface Step {
   pipeline?: GPUComputePipeline;
-  group?: GPUBindGroup;
+  /** Bind groups of even and of odd frames; one where nothing is remembered. */
+  bound: GPUBindGroup[];
   groups: number;
   copy?: [number, number];
 }
@@ -30,6 +31,11 @@ export class Instance {
   private upload?: GPUBindGroup;
   private show?: { pipeline: GPURenderPipeline; group: GPUBindGroup; key: string };
   private last = "";
+  /** Whether pairs of buffers have changed places. */
+  private odd = 0;
+  /** The numbers of the first frame and of the last; -1 before it. */
+  private first = 0;
+  private frame = -1;
   private readonly input: number;
   private readonly output: number;
 
@@ -86,6 +92,31 @@ export class Instance {
     this.last = key;
   }
 
+  /** The number of a frame, counted from the first one that is remembered. */
+  since(frame: number): number {
+    if (!this.plan.swaps?.length) return frame;
+    return this.frame < 0 || frame < this.frame ? 0 : frame - this.first;
+  }
+
+  /** Turn to a frame: the same one again, a later one, or the first after a step back. */
+  turn(frame: number): void {
+    const swaps = this.plan.swaps ?? [];
+    if (this.frame < 0 || frame < this.frame) this.first = frame;
+    if (this.frame >= 0 && frame > this.frame && swaps.length) this.odd = 1 - this.odd;
+    if (frame < this.frame && swaps.length) {
+      const encoder = this.gpu.device.createCommandEncoder();
+      for (const [, before] of swaps) encoder.clearBuffer(this.buffers[this.place(before, this.odd)]!);
+      this.gpu.device.queue.submit([encoder.finish()]);
+    }
+    this.frame = frame;
+  }
+
+  /** Where a buffer of the plan is in frames with this parity. */
+  private place(buffer: number, odd: number): number {
+    const pair = odd ? this.plan.swaps?.find((p) => p.includes(buffer)) : undefined;
+    return pair ? pair[0] + pair[1] - buffer : buffer;
+  }
+
   private allocate(numbers: Numbers): void {
     const { device } = this.gpu;
     this.sizes = sizesOf(this.plan, numbers);
@@ -122,21 +153,18 @@ export class Instance {
       usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST,
     });
     this.steps = this.plan.steps.map((step, i) => {
-      if (step.copy) return { groups: 0, copy: step.copy };
+      if (step.copy) return { groups: 0, bound: [], copy: step.copy };
       const inputs = step.buffers.length - 1;
       const size = Math.ceil(this.blocks[i]!.length / ALIGN) * ALIGN;
-      const resources: GPUBindingResource[] = [
-        ...step.buffers.map((b) => ({ buffer: this.buffers[b]! })),
-        { buffer: this.uniform!, offset: this.offsets[i]!, size },
-      ];
-      return {
-        groups: 0,
-        pipeline: this.pipelines[i],
-        group: device.createBindGroup({
+      const uniform: GPUBindingResource = { buffer: this.uniform!, offset: this.offsets[i]!, size };
+      const bound = (this.plan.swaps?.length ? [0, 1] : [0]).map((odd) => {
+        const buffers = step.buffers.map((b) => ({ buffer: this.buffers[this.place(b, odd)]! }));
+        return device.createBindGroup({
           layout: this.gpu.layout(inputs),
-          entries: resources.map((resource, binding) => ({ binding, resource })),
-        }),
-      };
+          entries: [...buffers, uniform].map((resource, binding) => ({ binding, resource })),
+        });
+      });
+      return { groups: 0, pipeline: this.pipelines[i], bound };
     });
   }
 
@@ -193,13 +221,13 @@ export class Instance {
       if (step.copy) {
         pass?.end();
         pass = undefined;
-        const [from, to] = step.copy;
+        const [from, to] = step.copy.map((b) => this.place(b, this.odd)) as [number, number];
         encoder.copyBufferToBuffer(this.buffers[from]!, 0, this.buffers[to]!, 0, Math.min(this.sizes[from]!, this.sizes[to]!));
         continue;
       }
       pass ??= encoder.beginComputePass();
       pass.setPipeline(step.pipeline!);
-      pass.setBindGroup(0, step.group!);
+      pass.setBindGroup(0, step.bound[this.odd]!);
       const rows = Math.ceil(step.groups / MOST_GROUPS);
       pass.dispatchWorkgroups(Math.ceil(step.groups / rows), rows);
     }

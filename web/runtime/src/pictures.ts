@@ -7,7 +7,14 @@ export interface RawPicture {
   height: number;
 }
 
+/** The size of a result, for chains that draw by themselves. */
+export interface Size {
+  width: number;
+  height: number;
+}
+
 export type Source =
+  | Size
   | RawPicture
   | ImageData
   | ImageBitmap
@@ -31,7 +38,11 @@ export function isRaw(source: Source): source is RawPicture {
   return "data" in source && "width" in source;
 }
 
-export function sizeOf(source: External | RawPicture): [number, number] {
+export function isSize(source: Source): source is Size {
+  return Object.getPrototypeOf(source) === Object.prototype && !("data" in source);
+}
+
+export function sizeOf(source: External | RawPicture | Size): [number, number] {
   if (isVideoFrame(source)) return [source.displayWidth, source.displayHeight];
   if (is<HTMLVideoElement>(source, "HTMLVideoElement")) return [source.videoWidth, source.videoHeight];
   return [source.width, source.height];

@@ -158,21 +158,29 @@ export const connection = new Connection(address.href, {
   },
 });
 
-/** Ask the server, after all changes made before; a failure becomes a toast and null. */
-export async function ask(name: string, values: { [key: string]: unknown } = {}): Promise<Reply | null> {
+/** Ask the server, after all changes made before; a failure becomes a toast, with what mends it, and null. */
+export async function ask(
+  name: string,
+  values: { [key: string]: unknown } = {},
+  mend?: (failure: Failure) => Toast["action"],
+): Promise<Reply | null> {
   for (const [key, waiting] of newest) {
     newest.delete(key);
     void send(waiting.name, waiting.values);
   }
-  return send(name, values);
+  return send(name, values, mend);
 }
 
-async function send(name: string, values: { [key: string]: unknown }): Promise<Reply | null> {
+async function send(
+  name: string,
+  values: { [key: string]: unknown },
+  mend?: (failure: Failure) => Toast["action"],
+): Promise<Reply | null> {
   try {
     return await connection.request(name, values);
   } catch (error) {
     if (error instanceof RequestError) {
-      if (connection.ready) toast("error", error.message);
+      if (connection.ready) toast("error", error.message, mend?.(error.failure));
       return null;
     }
     throw error;

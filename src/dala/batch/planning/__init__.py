@@ -1,1 +1,1 @@
-"""Plans: what a job would do, how long it takes here, and how it would scale."""
+"""Plans: the work of a job, how long it takes here, and how it would scale."""

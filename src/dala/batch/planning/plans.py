@@ -2,14 +2,244 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, Generic, TypeVar
 
-from dala.batch.planning.calibration import MeasuredSpeed, together
 from dala.batch.report import Failure
 from dala.batch.runners import Resources
-from dala.batch.runners.local import worker_count
-from dala.batch.tasks import Json
+from dala.batch.runners.local import LocalRunner, worker_count
+from dala.batch.tasks import BatchTask, Event, Failed, Finished, Json, Progressed
 from dala.errors import counted
+
+S = TypeVar("S")
+
+#: Seconds that are measured, those that are enough for a small piece, and the most of all.
+_SECONDS: Final = 4.0
+_ENOUGH: Final = 1.5
+_LONGEST: Final = 60.0
+#: Processes that measure at once.
+_PROCESSES: Final = 8
+
+
+@dataclass(frozen=True)
+class MeasuredSpeed:
+    """The time of a frame or picture in each of some processes that run at the same time.
+
+    >>> MeasuredSpeed(0.01, 0.02, 500.0, 1.0, 1.5, 2).seconds
+    0.01
+    """
+
+    #: Seconds, seconds of processors, and bytes of the result.
+    seconds: float
+    cpu: float
+    bytes: float
+    #: Seconds and seconds of processors until a process is at full speed.
+    start: float
+    start_cpu: float
+    #: How many processes were measured.
+    processes: int
+
+
+@dataclass
+class _Mark:
+    """The progress of a process: seconds since the calibration began, and of processors."""
+
+    frames: int
+    seconds: float
+    cpu: float
+    bytes: int
+
+
+@dataclass
+class _Measured:
+    """The measurements of one process."""
+
+    folder: str
+    task: BatchTask
+    #: Where it was at full speed first, and where it was last.
+    first: _Mark | None = None
+    last: _Mark | None = None
+    #: Frames, seconds of processors and bytes of the passes before.
+    frames: int = 0
+    cpu: float = 0.0
+    written: int = 0
+    passes: int = 0
+    failed: bool = False
+
+    def mark(self, frames: int, seconds: float, cpu: float) -> None:
+        """Note how far it is."""
+        made = _Mark(self.frames + frames, seconds, self.cpu + cpu, _size_of(self.folder))
+        self.first, self.last = self.first or made, made
+
+    @property
+    def measured(self) -> float:
+        """Seconds at full speed."""
+        return self.last.seconds - self.first.seconds if self.first and self.last else 0.0
+
+    @property
+    def settled(self) -> bool:
+        """Whether it was measured for long enough."""
+        return self.measured >= (_SECONDS if self.passes < 2 else _ENOUGH)
+
+
+@dataclass
+class _Run:
+    """A calibration under way."""
+
+    began: float
+    #: By the id of the task.
+    processes: dict[str, _Measured] = field(default_factory=dict)
+
+    @property
+    def active(self) -> list[_Measured]:
+        """The processes that have not failed."""
+        return [one for one in self.processes.values() if not one.failed]
+
+    @property
+    def over(self) -> bool:
+        """Whether it has lasted long enough."""
+        late = time.monotonic() - self.began > _LONGEST
+        return late or all(one.settled for one in self.active)
+
+
+def calibrate(
+    resources: Resources, limit: int, sample: Callable[[int, str], BatchTask]
+) -> MeasuredSpeed | None:
+    """Measure a piece of a job in processes of this machine; None if it cannot be done.
+
+    Args:
+        resources: what a run would use.
+        limit: the most processes that have something to do.
+        sample: returns the piece for a process, by its number and the folder that it writes to.
+    """
+    count = max(1, min(worker_count(resources), limit, _PROCESSES))
+    with TemporaryDirectory(prefix="dala-plan-") as place, ExitStack() as held:
+        run = _Run(time.monotonic())
+        runner = LocalRunner(resources, count)
+        runner.start()
+        held.callback(runner.stop, cancel=True)
+        for number in range(count):
+            folder = os.path.join(place, str(number))
+            made = sample(number, folder)
+            task = replace(made, id=f"plan-{number}", work=folder, roots=(*made.roots, folder))
+            if any(root.startswith("memory://") for root in task.roots):
+                return None  # files of this process, which others cannot read
+            run.processes[task.id] = _Measured(folder, task)
+            runner.submit(task)
+        while not run.over:
+            for event in runner.wait(0.2):
+                if (again := _happened(run, event)) is not None:
+                    runner.submit(again)
+    speeds = list(_speeds(run))
+    if not speeds:
+        return None
+    seconds, cpu, size, start, start_cpu = (
+        sum(values) / len(speeds) for values in zip(*speeds, strict=True)
+    )
+    return MeasuredSpeed(seconds, cpu, size, start, start_cpu, len(speeds))
+
+
+def _happened(run: _Run, event: Event) -> BatchTask | None:
+    """Take note of an event; return a task to do once more."""
+    one = run.processes.get(event.id)
+    now = time.monotonic() - run.began
+    if one is None:
+        return None
+    if isinstance(event, Progressed) and event.frames:
+        one.mark(event.frames, now, event.cpu)
+    elif isinstance(event, Finished):
+        one.mark(event.result.frames, now, event.result.cpu_seconds)
+        one.passes += 1
+        one.frames += event.result.frames
+        one.cpu += event.result.cpu_seconds
+        one.written += event.result.bytes_written
+        one.failed = not event.result.frames
+        if not one.failed:
+            return one.task  # until all are measured: a run keeps all processes busy
+    elif isinstance(event, Failed):
+        one.failed = True
+    return None
+
+
+def _speeds(run: _Run) -> Iterator[tuple[float, float, float, float, float]]:
+    """Yield the measurements of each process."""
+    for one in run.active:
+        first, last = one.first, one.last
+        if first is None or last is None:
+            continue
+        frames, since = last.frames - first.frames, first
+        if not frames:  # there was one report: it counts from the beginning
+            frames, since = last.frames, _Mark(0, 0.0, 0.0, 0)
+        seconds = (last.seconds - since.seconds) / frames
+        cpu = (last.cpu - since.cpu) / frames
+        if one.frames:  # it was done, and says what it has written
+            size = one.written / one.frames
+        else:
+            size = (last.bytes - since.bytes) / frames
+        start = max(0.0, first.seconds - first.frames * seconds)
+        yield seconds, cpu, size, start, max(0.0, first.cpu - first.frames * cpu)
+
+
+def _size_of(folder: str) -> int:
+    """Return the bytes of all files in a folder."""
+    found = 0
+    for path in Path(folder).rglob("*"):
+        try:
+            found += path.stat().st_size if path.is_file() else 0
+        except OSError:
+            continue  # it was renamed
+    return found
+
+
+class Sampled(Generic[S]):
+    """Some of a long sequence, each with the same chance to be among them, in order.
+
+    >>> sample = Sampled[int](2)
+    >>> for number in range(100):
+    ...     sample.add(number)
+    >>> sample.seen, len(sample.kept)
+    (100, 2)
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._chance = random.Random(1)
+        self._kept: list[tuple[int, S]] = []
+        #: How many there were.
+        self.seen = 0
+
+    def add(self, item: S) -> None:
+        """Take one into account."""
+        if len(self._kept) < self._size:
+            self._kept.append((self.seen, item))
+        elif (place := self._chance.randrange(self.seen + 1)) < self._size:
+            self._kept[place] = self.seen, item
+        self.seen += 1
+
+    @property
+    def kept(self) -> list[S]:
+        """The items that were chosen."""
+        return [item for _, item in sorted(self._kept, key=lambda pair: pair[0])]
+
+
+def together(speed: MeasuredSpeed, frames: float, chunks: int, workers: int) -> float:
+    """Return the seconds of a run with so many processes, each with whole chunks to do.
+
+    >>> together(MeasuredSpeed(0.01, 0.01, 0.0, 1.0, 1.0, 2), 3000, 3, 2)
+    21.0
+    """
+    cores = os.cpu_count() or 1
+    rounds = -(-chunks // workers)
+    share = max(1 / workers, rounds / max(1, chunks) if chunks < 8 * workers else 0.0)
+    busy = frames * speed.seconds * share
+    return max(busy, frames * speed.cpu / cores) + speed.start
 
 
 @dataclass

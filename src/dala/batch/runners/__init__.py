@@ -1,4 +1,4 @@
-"""Runners: where tasks run. The driver decides what runs and what is tried again."""
+"""Runners: where tasks run. The driver decides which tasks run, and which are tried again."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol
 
-from dala.batch.events import Event
-from dala.batch.tasks import BatchTask
+from dala.batch.tasks import BatchTask, Event
 from dala.errors import ParameterError
 
 __all__ = ["Resources", "Runner", "make_runner"]
@@ -32,7 +31,7 @@ class Resources:
 
 
 class Runner(Protocol):
-    """Runs tasks somewhere, and says what happened. It tries nothing twice.
+    """Runs tasks somewhere, and reports events. It tries nothing twice.
 
     Example::
 
@@ -47,7 +46,7 @@ class Runner(Protocol):
     name: str
 
     def start(self) -> str:
-        """Start it; return what it uses, such as "2 processes"."""
+        """Start it; return a description of its resources, such as "2 processes"."""
 
     def capacity(self) -> int:
         """Return how many tasks it takes at once; the number may change."""
@@ -56,7 +55,7 @@ class Runner(Protocol):
         """Begin a task, now or when a worker is free."""
 
     def wait(self, seconds: float) -> list[Event]:
-        """Return what happened since the last call; wait so long if nothing has."""
+        """Return the events since the last call; wait so long if there are none."""
 
     def stop(self, cancel: bool) -> None:
         """End all workers; with ``cancel`` without waiting for their tasks."""

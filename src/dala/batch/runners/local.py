@@ -14,9 +14,8 @@ from typing import Final
 
 from dala import forks
 from dala.batch import storage
-from dala.batch.events import Event, Failed, Finished, Progressed, Started
 from dala.batch.runners import Resources
-from dala.batch.tasks import BatchTask, Result
+from dala.batch.tasks import BatchTask, Event, Failed, Finished, Progressed, Result, Started
 from dala.errors import counted
 
 #: Seconds that a worker has to end by itself.
@@ -24,7 +23,7 @@ _GRACE: Final = 5.0
 
 
 class _Worker:
-    """A process, the task that it does, and the thread that reads what it says."""
+    """A process, its task, and the thread that reads its messages."""
 
     def __init__(self, heard: SimpleQueue[tuple[_Worker, str | None]], threads: int) -> None:
         environment = dict(os.environ)
@@ -132,7 +131,7 @@ class LocalRunner:
                 worker.give(self._waiting.popleft())
 
     def wait(self, seconds: float) -> list[Event]:
-        """Return what the processes said since the last call."""
+        """Return the messages of the processes since the last call."""
         events: list[Event] = []
         end = time.monotonic() + seconds
         while True:

@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dala.batch import storage
-from dala.batch.events import Event, Failed, Finished, Progressed, Started
 from dala.batch.runners import Resources
 from dala.batch.runners.remote import RayWorker
-from dala.batch.tasks import BatchTask, Result
+from dala.batch.tasks import BatchTask, Event, Failed, Finished, Progressed, Result, Started
 from dala.errors import BatchError, counted
 from dala.extras import needing
 from dala.notices import notify
@@ -61,7 +60,7 @@ def ray_module() -> RayObject:
 
 @dataclass
 class _Slot:
-    """An actor, and what it does."""
+    """An actor, and its task."""
 
     node: _Node
     actor: RayObject
@@ -315,7 +314,7 @@ class RayRunner:
         return events
 
     def wait(self, seconds: float) -> list[Event]:
-        """Return what happened on the cluster since the last call.
+        """Return the events on the cluster since the last call.
 
         Raises:
             BatchError: no machine can take part.
@@ -346,7 +345,7 @@ class RayRunner:
             slot.question = slot.actor.progress.remote()
 
     def _collect(self, seconds: float) -> list[Event]:
-        """Return what workers answered; wait so long for the first answer."""
+        """Return the answers of workers; wait so long for the first one."""
         asked: dict[RayObject, _Slot] = {}
         for slot in self._slots:
             for reference in (slot.hello, slot.running, slot.question):
@@ -418,7 +417,7 @@ class RayRunner:
         return Failed(slot.task.id, why, slot.worker, lost=True)
 
     def _refuse(self, node: _Node, why: str) -> list[Event]:
-        """Use a machine no more; return what became of its tasks."""
+        """Use a machine no more; return the events that end its tasks."""
         node.refused = why
         slots, node.slots = node.slots, []
         for slot in slots:

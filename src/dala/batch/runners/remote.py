@@ -90,7 +90,7 @@ class RayWorker:
 
 def _own_device(wanted: str, kind: str) -> str:
     """Return the id of the GPU that Ray gave to this process."""
-    if not wanted.startswith("webgpu"):
+    if not wanted.startswith(("webgpu", "cuda")):
         return wanted
     import ray
 

@@ -1,6 +1,9 @@
 """Files of a job in folders, S3, Google Cloud, Azure or behind HTTP, through one set of calls.
 
 The calls are those of this process's :class:`FileStore`; ``configure`` sets its options.
+
+It is ours, above fsspec, because that has neither files that are whole or absent, nor ranges read
+ahead for videos, nor retries by fault, nor folders that no link leads out of.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Folders reached without following a link, and what must be on the disk before other things are.
+"""Folders reached without following a link, and the order in which files reach the disk.
 
 What a job writes is beneath its folder of results. A link in there would take it elsewhere, so each
 folder on the way is opened by its name in the one before, and a link is refused. Where the system
@@ -163,7 +163,7 @@ def sync(number: int) -> None:
 
 
 def _make(path: str) -> None:
-    """Make a folder and those above it; each is on the disk before what is in it."""
+    """Make a folder and its parents; each is on the disk before its contents."""
     if os.path.isdir(path):
         return
     above = os.path.dirname(path.rstrip("/\\")) or "."

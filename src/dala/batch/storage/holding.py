@@ -35,7 +35,7 @@ _DAY: Final = 86400.0
 
 @dataclass(frozen=True)
 class Sign:
-    """What a driver says about itself."""
+    """The identity of a driver."""
 
     machine: str
     process: int
@@ -169,7 +169,8 @@ class Holder:
         place = storage.shown(storage.home_of(self._folder) or self._folder)
         if other is None:
             return BatchError(
-                f"batch: another driver runs a job in {place!r}. Wait for it, or stop it first."
+                f"batch: another driver runs a job in {place!r}, or in a folder in it or around "
+                "it. Wait for it, stop it first, or choose another out."
             )
         since = time.strftime("%H:%M:%S", time.localtime(other.since))
         same = "this job" if other.job == self._job else "another job"

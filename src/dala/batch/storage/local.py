@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from dala.batch.storage.beneath import NO_LINK, Folder, home_of, refuse_link, sync
+from dala.batch.storage.beneath import DIRECTORY, NO_LINK, Folder, home_of, refuse_link, sync
 from dala.batch.storage.urls import Facts, join, path_of
 from dala.media.parts import PartFile
 
@@ -244,27 +244,50 @@ class LocalPlace:
         with Folder(path, path) as folder:
             folder.sync()
 
-    def lock(self, url: str) -> int | None:
-        """Return the number of a folder that is locked until it is closed; None without locks.
+    def lock(self, url: str) -> list[int]:
+        """Return the numbers of folders that are locked until they are closed; none without locks.
 
-        The system releases the lock when the process ends, however it does.
+        The system releases the locks when the process ends, however it does. The folder of the
+        results is locked, too, and shared with others are those around it: so jobs in folders
+        inside each other see each other, and jobs in folders side by side do not.
 
         Raises:
-            BlockingIOError: another process has locked it.
+            BlockingIOError: another process has locked one.
         """
-        path = path_of(url)
-        with Folder(path, home_of(path) or path, make=True) as folder:
-            if fcntl is None or folder.number is None:
-                return None
-            number = os.dup(folder.number)
-            try:
-                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BaseException as error:
+        path, home = path_of(url), home_of(path_of(url))
+        top = os.path.realpath(home or path)
+        held: list[int] = []
+        try:
+            with Folder(path, home or path, make=True) as folder:
+                if folder.number is not None:
+                    held += _locked(os.dup(folder.number), shared=False)
+            around = [top] if home is not None else []
+            while (above := os.path.dirname(top)) != top:
+                around.append(top := above)
+            for each in around:
+                with contextlib.suppress(PermissionError):  # this user cannot read it
+                    number = os.open(each, os.O_RDONLY | DIRECTORY)
+                    held += _locked(number, shared=home is None or each != around[0])
+        except BaseException:
+            for number in held:
                 os.close(number)
-                if isinstance(error, OSError) and not isinstance(error, BlockingIOError):
-                    return None  # no locks on this file system
-                raise
-            return number
+            raise
+        return held
+
+
+def _locked(number: int, *, shared: bool) -> list[int]:
+    """Return the number of a folder, which is locked; none, and close it, without locks."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(number, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            return [number]
+        except BlockingIOError:
+            os.close(number)
+            raise
+        except OSError:
+            pass  # no locks on this file system
+    os.close(number)
+    return []
 
 
 def _leads_up(link: str) -> bool:

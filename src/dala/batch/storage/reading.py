@@ -106,7 +106,7 @@ class RangeReader(io.RawIOBase):
         """Return bytes from a position on, and leave the position of ``read`` alone."""
         with self._lock:
             if self.closed:
-                raise FreedError(f"read: the file {self.name!r} is closed.", call="read")
+                raise FreedError(f"read: the file {self.name!r} is closed.")
             end = min(start + count, self.size)
             if end <= start:
                 return b""
@@ -122,7 +122,7 @@ class RangeReader(io.RawIOBase):
             return b"".join(parts)
 
     def _window(self, at: int, wanted: int = 1) -> _Window:
-        """Return a window with the byte at a position, and after it what will be read next."""
+        """Return a window with the byte at a position, and the bytes that will be read next."""
         for k in range(len(self._windows) - 1, -1, -1):
             window = self._windows[k]
             if window.start <= at < window.end:

@@ -66,7 +66,7 @@ def write(name: str, content: Mapping[str, Any]) -> None:
 
 
 def read(name: str, make: Callable[[dict[str, Any]], T], say: Say) -> T | None:
-    """Return what a function makes of a record; None if there is none, or if it is damaged.
+    """Return a record, parsed by a function; None if there is none, or if it is damaged.
 
     Args:
         name: of the file.

@@ -2,20 +2,112 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, TypeVar, cast
+from typing import BinaryIO, Final, TypeAlias, TypeVar, cast
 
-from dala.batch.storage.faults import Retries, refused, retrying
 from dala.batch.storage.local import LocalPlace
-from dala.batch.storage.patterns import has_magic, split, walk
 from dala.batch.storage.reading import RangeReader
-from dala.batch.storage.remote import FileSystem, RemotePart, RemotePlace
-from dala.batch.storage.urls import Facts, check_protocol, is_url, name_of, path_of, protocol_of
+from dala.batch.storage.remote import (
+    FileSystem,
+    RemotePart,
+    RemotePlace,
+    Retries,
+    refused,
+    retrying,
+)
+from dala.batch.storage.urls import (
+    WEB,
+    Facts,
+    check_protocol,
+    is_url,
+    join,
+    name_of,
+    path_of,
+    protocol_of,
+)
 from dala.errors import DalaError, ParameterError, StorageNotFound
 from dala.media.parts import UnfinishedFile
+
+#: Returns the folders and files of a folder.
+Scan: TypeAlias = Callable[[str], tuple[list[str], Iterator[Facts]]]
+
+_MAGIC: Final = re.compile(r"[*?\[]")
+#: The part of a pattern that stands for any number of folders.
+_ANY: Final = "**"
+
+
+def has_magic(url: str) -> bool:
+    """Return whether a URL is a pattern. Web addresses are none: a ``?`` begins their query.
+
+    >>> has_magic("films/*.mp4"), has_magic("https://example.com/a.mp4?key=*")
+    (True, False)
+    """
+    return protocol_of(url) not in WEB and _MAGIC.search(url) is not None
+
+
+def split(pattern: str) -> tuple[str, list[str]]:
+    """Return the folder that a pattern begins with, and the parts after it.
+
+    >>> split("s3://films/2024/**/*.mp4")
+    ('s3://films/2024', ['**', '*.mp4'])
+    >>> split("*.mp4"), split("/*.mp4")
+    (('.', ['*.mp4']), ('/', ['*.mp4']))
+    """
+    found = _MAGIC.search(pattern)
+    assert found is not None
+    at = pattern.rfind("/", 0, found.start())
+    head = pattern[:at] if at >= 0 else "."
+    if head == "" or head.endswith((":", "/")):
+        head = pattern[: at + 1]
+    return head, [part for part in pattern[at + 1 :].split("/") if part]
+
+
+def walk(scan: Scan, folder: str, parts: list[str]) -> Iterator[Facts]:
+    """Yield the files that match the parts of a pattern, sorted by name in each folder.
+
+    ``*`` and ``?`` match no name that begins with a dot, as in a shell. Folders in which nothing
+    can match are not listed, and no file is found twice.
+    """
+    if parts[-1] == _ANY:
+        parts = [*parts, "*"]
+    matchers = [_matcher(part) for part in parts]
+
+    def closed(states: set[int]) -> set[int]:
+        """Add the parts after each "**", which may stand for no folder at all."""
+        for at in sorted(states):
+            while parts[at] == _ANY:
+                at += 1
+                states.add(at)
+        return states
+
+    def inside(url: str, states: set[int], below: str) -> Iterator[Facts]:
+        folders, files = scan(url)
+        if len(parts) - 1 in states:
+            for file in files:
+                if matchers[-1](file.path):
+                    yield file.below(below)
+        for name in folders:
+            after = {at for at in states if parts[at] == _ANY and not name.startswith(".")}
+            after |= {at + 1 for at in states if at + 1 < len(parts) and matchers[at](name)}
+            if after:
+                found = f"{below}/{name}" if below else name
+                yield from inside(join(url, name), closed(after), found)
+
+    yield from inside(folder, closed({0}), "")
+
+
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    if pattern == _ANY:
+        return lambda name: False
+    compiled = re.compile(fnmatch.translate(pattern)).match
+    hidden = pattern.startswith(".")
+    return lambda name: (hidden or not name.startswith(".")) and compiled(name) is not None
+
 
 T = TypeVar("T")
 
@@ -169,7 +261,7 @@ class FileStore:
         return cast("BinaryIO", RangeReader(fetch, self.stat(url).size, url))
 
     def source(self, url: str) -> str | BinaryIO:
-        """Return what ``video.open`` reads: the path of a local file, else the open file."""
+        """Return the argument of ``video.open``: the path of a local file, else the open file."""
         return self.open(url) if is_url(url) else path_of(url)
 
     def read(self, url: str, most: int | None = None) -> bytes:
@@ -204,15 +296,16 @@ class FileStore:
 
     @contextmanager
     def locked(self, folder: str) -> Iterator[bool]:
-        """Hold a folder; yield whether no other process of this machine does.
+        """Hold a folder; yield whether no other process of this machine does, also around or in it.
 
         Where there are no locks, as in object stores, nothing is held, and it yields True.
         """
-        place, number = self._place(folder), None
+        place = self._place(folder)
+        held: list[int] = []
         try:
             if isinstance(place, LocalPlace):
                 try:
-                    number = place.lock(folder)
+                    held = place.lock(folder)
                 except BlockingIOError:
                     yield False
                     return
@@ -222,7 +315,7 @@ class FileStore:
                     raise refused(error, "storage.locked", folder) from error
             yield True
         finally:
-            if number is not None:
+            for number in held:
                 os.close(number)
 
     def create(self, url: str, data: bytes) -> bool:
@@ -298,6 +391,6 @@ class FileStore:
         return found
 
     def _do(self, name: str, url: str, work: Callable[[Place], T]) -> T:
-        """Return what work returns, which is done again after faults that pass."""
+        """Do some work, again after faults that pass, and return its result."""
         place = self._place(url)
         return retrying(lambda: work(place), self.retries, f"storage.{name}", url)

@@ -192,7 +192,7 @@ class Facts:
 
 
 class Roots:
-    """The places that a job reads and writes: what is outside of them is refused.
+    """The places that a job reads and writes; all others are refused.
 
     A plan or a manifest of unknown origin cannot make a worker read or replace files
     that the job's caller did not name.

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, TypeAlias, Unpack, cast
 
@@ -18,14 +18,14 @@ from dala.batch.manifest import Manifest
 from dala.batch.options import ClassifyJobOptions, ModelJobOptions, RunOptions
 from dala.batch.pictures import device_id
 from dala.batch.places import Patterns, Template, absolute, digest, find_files, patterns_of
-from dala.batch.planning.plans import BatchPlan
+from dala.batch.planning.plans import BatchPlan, MeasuredSpeed, Sampled
+from dala.batch.planning.plans import calibrate as measure
 from dala.batch.report import BatchReport
-from dala.batch.tables.parquet import write_folder
-from dala.batch.tables.rows import TASKS, pyarrow, schema
+from dala.batch.tables.parquet import TASKS, pyarrow, schema, write_folder
 from dala.batch.tables.table import ResultTable
 from dala.batch.tables.work import close_models, load, part_name, version_of
-from dala.batch.tasks import BatchTask, Json, JsonObject, Result, text_of
-from dala.errors import ParameterError, counted
+from dala.batch.tasks import BatchTask, Json, JsonObject, Result, int_of, list_of, text_of
+from dala.errors import DalaError, ParameterError, counted
 from dala.media.video.suffixes import PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from dala.options import takes
 from dala.typing import PathLike
@@ -164,8 +164,6 @@ def _model_name(task: str, model: str, call: str) -> str:
         home = f"batch.{known.task}" if known.task in TASKS else f"dala {known.task}"
         raise ParameterError(
             f"{call}: model must be one for this call, got {model!r}, which is for {home}.",
-            call=call,
-            argument="model",
         )
     return known.name
 
@@ -290,8 +288,6 @@ class TableJob(GroupedJob):
             calibrate: look through some of the files for a few seconds, in as many processes as a
                 run on this machine would have, to estimate the time.
         """
-        from dala.batch.tables.estimate import Looked
-
         looked = Looked(self)
         plan = BatchPlan("files")
         for step in self.tasks(Manifest(self.work)):
@@ -315,7 +311,7 @@ class TableJob(GroupedJob):
 
     @takes(RunOptions)
     def run(self, on: str = "local", **given: Unpack[RunKeywords]) -> TableReport:
-        """Run the job; return what was done, and the table.
+        """Run the job; return a report, and the table.
 
         With ``out``, the table is then in that folder.
 
@@ -329,8 +325,6 @@ class TableJob(GroupedJob):
             raise ParameterError(
                 f"{self.call}: out must be a folder that all machines reach if on is {on!r}. For "
                 f"example: {self.call}(..., out='s3://bucket/found/').",
-                call=self.call,
-                argument="out",
             )
         found = super().run(on, **given)
         columns = schema(text_of(self.spec, "task"))
@@ -344,3 +338,79 @@ class TableJob(GroupedJob):
         for facts in storage.list_folder(self.folder):
             if facts.name.endswith(".parquet"):
                 yield facts.name
+
+
+#: Tasks of pictures and of videos that are kept as samples.
+_SAMPLE: Final = 16
+
+
+class Looked:
+    """The files of a job: how many frames of them are looked at, and how long one takes."""
+
+    def __init__(self, job: TableJob) -> None:
+        self._job = job
+        self._pictures = Sampled[BatchTask](_SAMPLE)
+        self._videos = Sampled[BatchTask](_SAMPLE)
+        self._count = 0
+        #: Bytes of all videos.
+        self._bytes = 0
+
+    def add(self, task: BatchTask) -> None:
+        """Count the files of a task."""
+        if "names" in task.part:
+            self._pictures.add(task)
+            self._count += len(list_of(task.part, "names"))
+        else:
+            self._videos.add(task)
+            self._bytes += int_of(task.part, "bytes")
+
+    def estimate(self, plan: BatchPlan) -> None:
+        """Fill in the estimates of a plan; none if a sample cannot be looked through."""
+        frames = self._frames()
+        kinds = [(self._pictures, float(self._count)), (self._videos, frames)]
+        measured = [
+            (self._measured(sampled, plan.chunks), count) for sampled, count in kinds if count
+        ]
+        found = [(speed, count) for speed, count in measured if speed is not None]
+        if not found or len(found) < len(measured):
+            return
+        total = sum(count for _, count in found)
+        means = {
+            name: sum(getattr(speed, name) * count for speed, count in found) / total
+            for name in ("seconds", "cpu", "bytes")
+        }
+        plan.frames = round(total)
+        plan.estimate(replace(found[0][0], **means), total, self._job.resources())
+
+    def _measured(self, sampled: Sampled[BatchTask], chunks: int) -> MeasuredSpeed | None:
+        kept = sampled.kept
+
+        def sample(number: int, folder: str) -> BatchTask:
+            return kept[(len(kept) // 2 + number) % len(kept)]
+
+        return measure(self._job.resources(), chunks, sample)
+
+    def _frames(self) -> float:
+        """Return how many frames of all videos are looked at, by the headers of some."""
+        every = text_of(self._job.spec, "every")
+        looked = size = 0.0
+        for task in self._videos.kept:
+            found = _header(text_of(task.part, "video"))
+            if found is not None:
+                seconds, rate = found
+                wanted = seconds / float(Fraction(every)) if every else seconds * rate
+                looked += wanted / int_of(task.part, "shares")
+                size += int_of(task.part, "bytes")
+        return looked * self._bytes / size if size else 0.0
+
+
+def _header(name: str) -> tuple[float, float] | None:
+    """Return the seconds of a video and its frames a second; None if it does not say."""
+    from dala.media import video
+
+    try:
+        with video.open(storage.source(name)) as reader:
+            rate = float(reader.fps or 0)
+            return (float(reader.duration), rate) if reader.duration and rate else None
+    except (DalaError, OSError):
+        return None

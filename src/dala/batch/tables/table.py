@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from dala.batch import storage
 from dala.batch.places import absolute
-from dala.batch.tables.parquet import batches_of, rows_in, schema_of, write_folder
-from dala.batch.tables.rows import Row
-from dala.batch.tables.rows import pyarrow as find_pyarrow
+from dala.batch.tables.parquet import Row, batches_of, rows_in, schema_of, write_folder
+from dala.batch.tables.parquet import pyarrow as find_pyarrow
 from dala.errors import MissingPackage, ParameterError, StorageNotFound
 from dala.typing import PathLike
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
@@ -14,9 +15,7 @@ from dala import forks
 from dala.batch import storage
 from dala.batch.manifest import file_record
 from dala.batch.places import check_name
-from dala.batch.tables.parquet import RowFile
-from dala.batch.tables.rows import rows_of, schema
-from dala.batch.tables.sampling import Share, frames_of
+from dala.batch.tables.parquet import RowFile, rows_of, schema
 from dala.batch.tasks import (
     BatchTask,
     JsonObject,
@@ -32,8 +31,81 @@ from dala.batch.tasks import (
 from dala.errors import BatchError
 
 if TYPE_CHECKING:
+    from dala.media.frame import Frame
+    from dala.media.video.reader import Reader
     from dala.ml.model import Model
     from dala.ml.results import Prediction
+
+
+class Share:
+    """The stretch of a video that one of several tasks looks at.
+
+    Args:
+        duration: seconds of the video by its header; None if unknown.
+        number: which of the tasks, from 0.
+        count: how many tasks.
+        every: seconds between two frames; None for all frames.
+
+    >>> shares = [Share(10.0, k, 3, Fraction(1)) for k in range(3)]
+    >>> [(float(s.start), None if s.end is None else float(s.end)) for s in shares]
+    [(0.0, 3.0), (3.0, 6.0), (6.0, None)]
+    """
+
+    def __init__(
+        self, duration: float | None, number: int, count: int, every: Fraction | None
+    ) -> None:
+        self._every = every
+        self._last = -1
+        self.empty = False
+        if not duration or duration <= 0:
+            # Nothing can be shared out: the first task does it all.
+            self.empty, number, count = number > 0, 0, 1
+            duration = 0.0
+        whole = Fraction(duration).limit_denominator(1_000_000)
+        if every is None:
+            borders = [whole * k / count for k in (number, number + 1)]
+        else:
+            steps = math.ceil(whole / every)
+            borders = [steps * k // count * every for k in (number, number + 1)]
+        self.start = borders[0]
+        #: None for the last task, which goes on to the real end of the video.
+        self.end = None if number == count - 1 else borders[1]
+
+    def wants(self, time: Fraction) -> bool:
+        """Return whether to take the frame of a time; times ascend."""
+        if time < self.start or self.over(time):
+            return False
+        if self._every is None:
+            return True
+        step = math.floor(time / self._every)
+        if step <= self._last:
+            return False
+        self._last = step
+        return True
+
+    def over(self, time: Fraction) -> bool:
+        """Return whether a time is after this share."""
+        return self.end is not None and time >= self.end
+
+
+def frames_of(reader: Reader, share: Share) -> Iterator[Frame]:
+    """Yield the frames of a share."""
+    if share.empty or (share.end is not None and share.start >= share.end):
+        return
+    if share.start > 0:
+        reader.seek(share.start)
+    ended = False
+
+    def wanted(time: Fraction) -> bool:
+        nonlocal ended
+        ended = share.over(time)
+        return ended or share.wants(time)
+
+    for frame in reader.where(wanted):
+        if ended:
+            return
+        yield frame
+
 
 #: The model of this process, which lives on between tasks: its key, and the model.
 _loaded: dict[tuple[str, str, str], Model[Prediction]] = {}
@@ -43,12 +115,9 @@ _copies: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def version_of(path: str | Path) -> str:
-    """Return what identifies the weights of a model: the start of the digest of its file."""
-    digest = hashlib.sha256()
+    """Return the version of a model's weights: the start of the digest of its file."""
     with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()[:16]
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def load(task: str, name: str, provider: str) -> Model[Prediction]:

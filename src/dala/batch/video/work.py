@@ -36,7 +36,6 @@ from dala.media.filters.plans import Filter
 from dala.media.frame import Frame
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
-from dala.media.video.chunks.checking import Stitched
 from dala.media.video.chunks.encoding import EncodedPart, EncoderSettings, encode_part, part_chain
 from dala.media.video.chunks.index import (
     HIDING,
@@ -46,7 +45,7 @@ from dala.media.video.chunks.index import (
     split_video,
 )
 from dala.media.video.chunks.packets import PacketReader
-from dala.media.video.chunks.stitching import stitch
+from dala.media.video.chunks.stitching import Stitched, stitch
 from dala.media.video.decoding.planes import open_planes
 from dala.media.video.options import DecodeOptions
 from dala.media.video.source import VideoSource, source_of
@@ -58,7 +57,7 @@ _COUNTED: Final = (".avi", ".ogg", ".ogv", ".y4m")
 
 
 class PlannedVideo(NamedTuple):
-    """A video as tasks name it: its file, what it was when it was planned, and its result."""
+    """A video as tasks name it: its file, its facts when it was planned, and its result."""
 
     name: str
     size: int
@@ -98,7 +97,7 @@ def part_name(work: str, key: str, number: int) -> str:
 
 
 def check_source(task: BatchTask, source: PlannedVideo, call: str, error: type[DalaError]) -> None:
-    """Check that a file is one of the job, and what it was when it was planned.
+    """Check that a file belongs to the job, and has not changed since it was planned.
 
     Raises:
         ParameterError: it is outside of the job.
@@ -111,7 +110,7 @@ def check_source(task: BatchTask, source: PlannedVideo, call: str, error: type[D
 
 
 def part_reader(task: BatchTask, source: PlannedVideo) -> Callable[[int], PacketReader]:
-    """Return what opens the packets of a part by its number."""
+    """Return a function that opens the packets of a part by its number."""
 
     def open_part(number: int) -> PacketReader:
         name = part_name(task.work, source.key, number)
@@ -121,7 +120,7 @@ def part_reader(task: BatchTask, source: PlannedVideo) -> Callable[[int], Packet
 
 
 def _opened(task: BatchTask, source: PlannedVideo) -> VideoSource:
-    """Return a video to read, which must be what it was when it was planned."""
+    """Return a video to read, which must not have changed since it was planned."""
     check_source(task, source, _CALL, VideoError)
     return source_of(storage.source(source.name), _CALL)
 
@@ -143,7 +142,7 @@ def look_at_each(
     look: Callable[[PlannedVideo], tuple[JsonObject, int]],
     report: ProgressReport,
 ) -> Made:
-    """Return what the driver needs to know of each file. One that fails does not keep the others.
+    """Return the plan of each file. A file that fails does not stop the others.
 
     Args:
         task: has the files.
@@ -167,7 +166,7 @@ def look_at_each(
 
 
 def plan_of(source: PlannedVideo, index: VideoIndex, spec: JsonObject) -> JsonObject:
-    """Return what the driver needs to know of a video: its size and its parts."""
+    """Return the plan of a video: its size and its parts."""
     parts: list[Json] = []
     for part in split_video(index, chunk_of(source.out, spec), int_of(spec, "halo")):
         start = round(float(index.time(part.first)), 3)
@@ -253,7 +252,7 @@ def encode_source(
 
 
 def _deep(source: VideoSource, keep: bool) -> str:
-    """Return what of a video is computed in floats; "" if it is filtered in bytes."""
+    """Name the part of a video's work that is computed in floats; "" if it is filtered in bytes."""
     from dala.media.video.files import open as open_video
 
     with open_video(source) as reader:
@@ -331,7 +330,7 @@ def _stitch(
 
 
 def stitched(source: PlannedVideo, made: Stitched, digest: str, size: int, **more: Json) -> Made:
-    """Return what is known of a result after its stitch."""
+    """Return the facts of a stitched result."""
     facts: JsonObject = {"out": source.out, "frames": made.frames, "seams": made.seams, **more}
     files = {source.out: file_record(source.out, digest=digest)}
     return Made(0, 0, size, facts, files=files)

@@ -38,6 +38,11 @@ def switch(help: str, **facts: Any) -> OptionFacts:
     return argument(help, action="store_true", **facts)
 
 
+def grouped(title: str, options: Options) -> Options:
+    """Return options under a title of their own in the help."""
+    return {name: argument(**facts, group=title) for name, facts in options.items()}
+
+
 RATE: Final = Rate(1000, "a number above 0 and up to 1000, or a fraction such as 30000/1001")
 DEVICE: Final[Options] = DeviceOptions.command_line()
 JSON: Final[Options] = {"--json": switch("print a report as JSON")}

@@ -4,6 +4,7 @@ The grammar, which docs/command-line.md explains::
 
     command = path.. (option | filter)..      paths stand together, before or after the options
     filter  = --NAME [value] | --NAME=value   a word after a filter with parameters is its value
+              --kernel FILE[,NAME=part ..]    a kernel of a file
     value   = part {"," part}                 the first part may be without a name
     part    = [NAME "="] (number | numbers with ":" between | WxH | word | path)
 
@@ -19,14 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from dala.arguments import sides
-from dala.errors import ParameterError, UnknownParameter, did_you_mean
+from dala.cli.common.kernels import READERS, params_of
+from dala.errors import KernelSyntaxError, ParameterError, UnknownParameter, did_you_mean
 
 if TYPE_CHECKING:
     from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
+    from dala.gpu.compute.runnable import Runnable
     from dala.media.filters.plans import FilterValue
 
-#: A filter: its name and its parameters.
-Link: TypeAlias = "tuple[str, dict[str, FilterValue]]"
+#: A filter: its name, or a kernel, and its parameters.
+Link: TypeAlias = "tuple[str | Runnable, dict[str, FilterValue]]"
 
 #: A value of a JSON document.
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -50,8 +53,10 @@ def filters() -> dict[str, FilterSpec]:
 
 
 @cache
-def params(name: str) -> dict[str, FilterParam]:
+def params(name: str | Runnable) -> dict[str, FilterParam]:
     """Return the parameters of a filter by name."""
+    if not isinstance(name, str):
+        return params_of(name)
     return {p.name: p for p in filters()[name].parameters}
 
 
@@ -74,13 +79,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             f"--{name}",
             action=_Append,
             dest="chain",
-            metavar=metavar(name),
             help=spec.summary.replace("%", "%%").replace("``", ""),
         )
     for short, name in SHORT.items():
         groups[filters()[name].category].add_argument(
             f"--{short}", action=_Append, dest="chain", metavar="FILE", help=f"--{name} lut=FILE"
         )
+    own = parser.add_argument_group("filters: your own")
+    for name in READERS:
+        own.add_argument(
+            f"--{name}", action=_Append, dest="chain", metavar="FILE[,NAME=..]",
+            help=f"a {name} of a file; its text is not executed",
+        )  # fmt: skip
     parser.set_defaults(chain=[])
 
 
@@ -111,6 +121,16 @@ def _form(p: FilterParam) -> str:
 
 
 class _Append(argparse.Action):
+    """Adds a filter to the chain. Its form is found when help is shown: that reads every kernel."""
+
+    @property
+    def metavar(self) -> str | tuple[str, ...] | None:
+        return self._given or metavar(self.option_strings[0].removeprefix("--"))
+
+    @metavar.setter
+    def metavar(self, given: str | tuple[str, ...] | None) -> None:
+        self._given = given
+
     def __call__(
         self,
         parser: argparse.ArgumentParser,
@@ -121,7 +141,7 @@ class _Append(argparse.Action):
         name = (option or "").lstrip("-").replace("-", "_")
         try:
             link = parse(name, str(values))
-        except ParameterError as error:
+        except (ParameterError, KernelSyntaxError) as error:
             parser.exit(2, f"{parser.prog}: {error}\n")
         namespace.chain = [*namespace.chain, link]
 
@@ -165,9 +185,9 @@ def join(words: Sequence[str], flags: Mapping[str, bool], paths: str) -> list[st
                 word = f"{option}={waiting.pop(0)}"
             options.append(word)
             continue
-        if not option.startswith("--") or name not in (*filters(), *SHORT):
+        if not option.startswith("--") or name not in (*filters(), *SHORT, *READERS):
             raise _unknown(option, name, flags, options[-1] if options else "")
-        takes = name in SHORT or bool(params(name))
+        takes = name in SHORT or name in READERS or bool(params(name))
         if not equals and takes and waiting and _is_value(waiting[0]):
             equals, value = "=", waiting.pop(0)
         if equals:
@@ -184,7 +204,7 @@ def _is_value(word: str) -> bool:
 def _check_value(option: str, name: str, value: str, paths: str) -> None:
     """Parse a value early, where it is still known whether it may be a path in the wrong place."""
     try:
-        if not value:
+        if not value and name not in READERS:
             raise ParameterError(f"{option}: the value is empty. {_takes(name)}")
         parse(name, value)
     except ParameterError as error:
@@ -204,6 +224,16 @@ def _stray(word: str, before: str, paths: str) -> ParameterError:
     )
 
 
+#: Advice for options of other programs that are no filters here.
+_ELSEWHERE: Final = {
+    ("i", "o", "in", "out", "input", "output"): "Paths stand before the filters: IN OUT --blur 3.",
+    ("ss", "t", "to", "from", "start", "end", "duration"): "`dala cut` takes a part of a video.",
+    ("fps", "r", "framerate", "speed", "reverse"): (
+        "A scene has its own fps, and add_video(speed=2): docs/how-to/speed.md."
+    ),
+}
+
+
 def _unknown(option: str, name: str, flags: Mapping[str, bool], before: str) -> ParameterError:
     """Return the error of an unknown option; ``before`` is the option that it follows."""
     last, _, value = before[2:].partition("=")
@@ -213,16 +243,18 @@ def _unknown(option: str, name: str, flags: Mapping[str, bool], before: str) -> 
             f"{option}: no such filter or option. It is a parameter of {last}: "
             f"--{last} {value}{name}=.."
         )
-    known = [*filters(), *SHORT, *(flag.lstrip("-") for flag in flags)]
-    hint = did_you_mean(name, known) if name else ""
+    known = [*filters(), *SHORT, *READERS, *(flag.lstrip("-") for flag in flags)]
+    word = option.lstrip("-")
+    others = [advice for words, advice in _ELSEWHERE.items() if word in words]
+    hint = others[0] if others else did_you_mean(word, known)
     return ParameterError(
         f"{option}: no such filter or option. {hint or '`dala kernels` lists the filters.'}"
     )
 
 
-def _takes(name: str) -> str:
+def _takes(name: str | Runnable) -> str:
     """Return what a filter takes, as advice."""
-    known = params(SHORT.get(name, name))
+    known = params(SHORT.get(name, name) if isinstance(name, str) else name)
     return f"It takes: {', '.join(known)}." if known else "It takes no parameters."
 
 
@@ -253,22 +285,28 @@ def parse(name: str, text: str) -> Link:
             raise ParameterError(f"--{name}: missing a file, such as --{name} film.cube.")
         text = text if text.startswith("lut=") else f"lut={text}"
         name = SHORT[name]
-    known = params(name)
+    what: str | Runnable = name
+    if name in READERS:
+        if not text:
+            raise ParameterError(f"--{name}: missing a file, such as --{name} glow.py,amount=0.5.")
+        path, _, text = text.partition(",")
+        what = READERS[name](path)
+    known = params(what)
     given: dict[str, FilterValue] = {}
     for number, part in enumerate(text.split(",") if text else ()):
         key, equals, value = part.partition("=")
-        if not equals and number == 0 and known:
+        if not equals and number == 0 and known and what is name:
             key, value = _first(known, part), part
         elif not equals and not known:
             raise ParameterError(f"--{name}: takes no value, got {part!r}.")
         elif not equals:
             raise ParameterError(
                 f"--{name}: parameters after the first must be NAME=VALUE, got {part!r}. "
-                f"{_takes(name)}"
+                f"{_takes(what)}"
             )
         if key not in known:
             raise UnknownParameter(
-                f"--{name}: no parameter {key!r}. {did_you_mean(key, known) or _takes(name)}"
+                f"--{name}: no parameter {key!r}. {did_you_mean(key, known) or _takes(what)}"
             )
         if key in given:
             raise ParameterError(f"--{name}: {key} is given twice.")
@@ -279,7 +317,12 @@ def parse(name: str, text: str) -> Link:
             raise ParameterError(
                 f"--{name}: missing required parameter {key!r}: --{name} {example}"
             )
-    return name, given
+    return what, given
+
+
+def option_of(link: Link) -> str:
+    """Return the option of a filter, as errors name it."""
+    return f"--{link[0]}" if isinstance(link[0], str) else f"the filter {link[0].name}"
 
 
 def _value(name: str, p: FilterParam, text: str) -> FilterValue:
@@ -373,11 +416,11 @@ def load(chain: Sequence[Link], max_pixels: int) -> list[Link]:
         for name, given in chain
     ]
     for link in loaded:
-        check(link, f"--{link[0]}")
+        check(link, option_of(link))
     return loaded
 
 
-def _loaded(name: str, key: str, value: FilterValue, max_pixels: int) -> FilterValue:
+def _loaded(name: str | Runnable, key: str, value: FilterValue, max_pixels: int) -> FilterValue:
     if not isinstance(value, Path):
         return value
     if not value.is_file():
@@ -399,10 +442,9 @@ def _loaded(name: str, key: str, value: FilterValue, max_pixels: int) -> FilterV
 
 def as_json(chain: Sequence[Link]) -> list[dict[str, Json]]:
     """Return the chain as it is printed with ``--json``."""
-    return [
-        {
-            "filter": name,
-            **{k: str(v) if isinstance(v, Path) else cast("Json", v) for k, v in given.items()},
-        }
-        for name, given in chain
-    ]
+    made: list[dict[str, Json]] = []
+    for name, given in chain:
+        values = {k: str(v) if isinstance(v, Path) else cast("Json", v) for k, v in given.items()}
+        own: dict[str, Json] = {"filter": name, **values} if isinstance(name, str) else {}
+        made.append(own or {"kernel": name.source(), "params": values})  # type: ignore[union-attr]
+    return made

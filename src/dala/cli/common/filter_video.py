@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from dala import forks
 from dala.cli.common import chain, inputs
@@ -68,8 +68,9 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str
         if isinstance(source, AnimationReader):
             _check_pixels(source, pictures.max_pixels)
         progress = held.enter_context(Progress(_count(source), "frames"))
-        given = source.borrow() if stages.shares_memory else source
-        frames = stages.stream(_until_damage(given, damage))
+        given = source.borrow() if filters and stages.shares_memory else source
+        whole = _until_damage(given, damage)
+        frames = stages.stream(whole) if filters else cast("Iterator[Frame]", whole)
         if isinstance(source, AnimationReader) and animated is None and not encoding.alpha:
             frames = _opaque(frames, pictures.background, out)
         first = next(frames, None)
@@ -121,7 +122,7 @@ def _opaque(frames: Iterator[Frame], background: ColorLike, out: str) -> Iterato
     """Yield the frames of an animated picture, laid over a color where they are transparent."""
     from dala.gpu.command import color_to_rgba
     from dala.gpu.compute import from_array
-    from dala.media.pictures.modes import over
+    from dala.media.pictures.pixels import over
 
     red, green, blue = color_to_rgba(background)[:3]
     for frame in frames:

@@ -6,9 +6,13 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
+from dala.cli.common import daily
 from dala.cli.common.places import result_of
+
+if TYPE_CHECKING:
+    from logging import LogRecord
 
 
 class _NoTerminal:
@@ -25,6 +29,12 @@ class _NoTerminal:
         return False
 
 
+def _news(record: LogRecord) -> bool:
+    """Return whether to show what the library logs: a notice with a name, once a day."""
+    name = getattr(record, "notice", None)
+    return record.levelno < 30 or name is None or daily.first_today(str(name))
+
+
 @contextmanager
 def spoken(args: argparse.Namespace) -> Iterator[None]:
     """Run a block as quietly or as verbosely as the command line says.
@@ -32,14 +42,18 @@ def spoken(args: argparse.Namespace) -> Iterator[None]:
     Quiet: errors, and results that were asked for. Verbose: also what the library logs, such as the
     device and why it was chosen.
     """
-    if not (args.quiet or args.verbose):
-        yield
-        return
     import logging
     import warnings
     from contextlib import redirect_stderr
 
     logger = logging.getLogger("dala")
+    if not (args.quiet or args.verbose):
+        logger.addFilter(_news)
+        try:
+            yield
+        finally:
+            logger.removeFilter(_news)
+        return
     level, handler = logger.level, logging.StreamHandler()
     logger.setLevel(logging.ERROR if args.quiet else logging.INFO)
     if args.verbose:

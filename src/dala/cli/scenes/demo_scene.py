@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dala.errors import MissingPackage
-from dala.gpu import create_surface
+from dala.gpu import LinearGradient, Path, RadialGradient, create_surface
 from dala.media import Frame, FramePipeline
 from dala.media.scene.scene import Scene
 from dala.resources import Closing
@@ -56,6 +56,13 @@ def lake(img: Image, *, seconds=0.0, shore=0):
         made = rgba(light + 0.10 * smoothstep(1.3, 2.0, swell), 1.0)
     return made
 """
+
+#: Parts of the drawing, of size 1.
+BALLOON: Final = Path.svg("M0 1.6C-.2 1.1 -1 .8 -1 0A1 1 0 0 1 1 0C1 .8 .2 1.1 0 1.6Z")
+STRIPE: Final = Path.svg("M0 -1C-.5 -.6 -.5 .8 0 1.6C.5 .8 .5 -.6 0 -1Z")
+SAIL: Final = Path.svg("M.03 -.12V-1Q.4 -.6 .5 -.12Z")
+JIB: Final = Path.svg("M-.04 -.12V-.9Q-.28 -.5 -.34 -.12Z")
+HULL: Final = Path.svg("M-.5 0H.67Q.58 .2 .4 .2H-.25Q-.42 .2 -.5 0Z")
 
 #: Chapters of equal length: the caption, and the filters at a position of 0 to 1.
 CHAPTERS: Final[tuple[tuple[str, Callable[[float], list[Link]]], ...]] = (
@@ -221,11 +228,11 @@ class Drawing(Closing):
         s.clear("black")
         s.dispatch_compute("sky", struct.pack("<f", seconds))
         _stars(s, w, self.shore, seconds)
-        _sun(s, w * 70 // 100, self.shore - h // 14, h // 9, seconds)
+        _sun(s, w * 0.7, self.shore - h / 14, h / 9, seconds)
         _hills(s, w, self.shore, seconds)
         _balloons(s, w, h, seconds)
         s.dispatch_compute("lake", struct.pack("<fi", seconds, self.shore))
-        _boat(s, round(w * (0.16 + 0.075 * seconds)), h * 86 // 100, h // 7, seconds)
+        _boat(s, w * (0.16 + 0.075 * seconds), h * 0.86, h / 7, seconds)
 
     def take(self) -> NDArray[np.uint8]:
         """Wait for the drawing that was started last and return it, (height, width, 4)."""
@@ -237,19 +244,18 @@ def _stars(s: Surface, width: int, shore: int, t: float) -> None:
     for _ in range(90):
         x, y, phase = dice.random() * width, dice.random() ** 1.5 * shore * 0.6, dice.random()
         shine = 0.5 + 0.5 * math.sin(math.tau * (phase + t * (0.3 + phase)))
-        s.fill_circle(int(x), int(y), int(phase * 2.2), (255, 248, 230, round(60 + 190 * shine)))
+        light = 255, 248, 230, round(60 + 190 * shine)
+        s.circle(x, y, (0.4 + 1.8 * phase) * width / 1280, light)
 
 
-def _sun(s: Surface, x: int, y: int, r: int, t: float) -> None:
-    for n in range(8):
-        s.fill_circle(x, y, round(r * (3.0 - 0.26 * n)), (255, 190, 120, 15))
+def _sun(s: Surface, x: float, y: float, r: float, t: float) -> None:
+    glow = RadialGradient((x, y), r * 3, [(0.3, "#ffbe7870"), (1, "#ffbe7800")])
+    s.circle(x, y, r * 3, glow)
     for n in range(4):
         grown = (t * 0.25 + n / 4) % 1.0
-        s.draw_circle(
-            x, y, round(r * (1.1 + 2.4 * grown)), (255, 230, 180, round(110 * (1 - grown)))
-        )
-    s.fill_circle(x, y, r, (255, 212, 126))
-    s.fill_circle(x, y, r * 9 // 10, (255, 230, 158))
+        ring = 255, 230, 180, round(110 * (1 - grown))
+        s.circle(x, y, r * (1.1 + 2.4 * grown), ring, width=r / 50)
+    s.circle(x, y, r, LinearGradient((0, y - r), (0, y + r), [(0, "#fff0b4"), (1, "#ffb45a")]))
 
 
 def _hills(s: Surface, width: int, shore: int, t: float) -> None:
@@ -257,43 +263,37 @@ def _hills(s: Surface, width: int, shore: int, t: float) -> None:
     rows = ((0.34, 0.010, (92, 58, 116)), (0.24, 0.024, (60, 42, 92)), (0.15, 0.05, (26, 28, 58)))
     for row, (tall, speed, color) in enumerate(rows):
         dice = random.Random(row)
-        step = width // (5 + 3 * row)
+        step = width / (5 + 3 * row)
         for n in range(-2, 10 + 4 * row):
-            x = round(n * step - speed * width * t + dice.random() * step * 0.5)
-            top = shore - round(shore * tall * (0.55 + 0.45 * dice.random()))
-            s.fill_triangle(x - step, shore, x + step // 8, top, x + step, shore, color)
-            s.draw_line(x + step // 8, top, x + step, shore, (255, 190, 150, 60))
+            x = n * step - speed * width * t + dice.random() * step * 0.5
+            top = shore - shore * tall * (0.55 + 0.45 * dice.random())
+            peak, low = (x + step / 8, top), (x + step, shore)
+            s.polygon([(x - step, shore), peak, low], color)
+            s.polygon([peak, low, (x + step * 0.3, shore)], (255, 190, 150, 22))
 
 
 def _balloons(s: Surface, width: int, height: int, t: float) -> None:
     colors = ((214, 48, 49), (253, 203, 110), (9, 132, 227), (0, 184, 148))
     for n, color in enumerate(colors):
-        r = height // (15 + 3 * n)
-        x = round(width * ((0.10 + 0.21 * n + 0.03 * t) % 1.0))
-        y = round(height * (0.25 + 0.07 * math.sin(0.9 * t + 1.7 * n) + 0.03 * n))
-        s.draw_line(x - r // 2, y + r * 7 // 8, x - r // 5, y + r * 3 // 2, (250, 240, 220))
-        s.draw_line(x + r // 2, y + r * 7 // 8, x + r // 5, y + r * 3 // 2, (250, 240, 220))
-        s.fill_triangle(x - r, y + r // 4, x, y + r * 3 // 2, x + r, y + r // 4, color)
-        s.fill_circle(x, y, r, color)
-        s.fill_circle(x - r // 4, y - r // 4, r // 2, (255, 255, 255, 50))
-        basket = max(r * 2 // 5, 1)
-        left, top = x - basket // 2, y + r * 3 // 2
-        if left >= 0:
-            s.fill_round_rect(left, top, basket, basket, basket // 4, (120, 72, 48))
+        x = width * ((0.10 + 0.21 * n + 0.03 * t) % 1.0)
+        y = height * (0.25 + 0.07 * math.sin(0.9 * t + 1.7 * n) + 0.03 * n)
+        with s.transformed(translate=(x, y), scale=height / (15 + 3 * n)):
+            for side in (-1, 1):
+                s.line(side * 0.5, 0.9, side * 0.16, 1.6, "#faf0dc", width=0.05)
+            s.fill(BALLOON, color)
+            s.fill(STRIPE, (255, 255, 255, 50))
+            s.fill(
+                BALLOON,
+                RadialGradient((-0.35, -0.4), 1.6, [(0, "#fff4"), (0.5, "#fff0"), (1, "#2004")]),
+            )
+            s.rect(-0.2, 1.55, 0.4, 0.36, (120, 72, 48), radius=0.1)
 
 
-def _boat(s: Surface, x: int, y: int, size: int, t: float) -> None:
-    y += round(size * 0.04 * math.sin(2.1 * t))
-    lean = round(size * 0.08 * math.sin(1.3 * t))
-    s.fill_triangle(x, y - size // 8, x + lean, y - size, x + size // 2, y - size // 8, "#fff4e2")
-    s.fill_triangle(
-        x - size // 20, y - size // 8, x + lean, y - size * 9 // 10, x - size // 3, y - size // 8,
-        (236, 196, 172),
-    )  # fmt: skip
-    s.draw_line(x, y, x + lean, y - size, (70, 40, 40))
-    s.fill_triangle(x - size // 2, y, x - size // 4, y + size // 5, x + size * 2 // 3, y, "#96241f")
-    s.fill_triangle(
-        x - size // 4, y + size // 5, x + size * 2 // 5, y + size // 5, x + size * 2 // 3, y,
-        "#96241f",
-    )  # fmt: skip
-    s.draw_line(x - size // 2, y, x + size * 2 // 3, y, (250, 240, 220))
+def _boat(s: Surface, x: float, y: float, size: float, t: float) -> None:
+    y += size * 0.04 * math.sin(2.1 * t)
+    with s.transformed(translate=(x, y), rotate=3 * math.sin(1.3 * t), scale=size):
+        s.fill(SAIL, "#fff4e2")
+        s.fill(JIB, (236, 196, 172))
+        s.line(0, 0, 0, -1, (70, 40, 40), width=0.02)
+        s.fill(HULL, LinearGradient((0, 0), (0, 0.2), [(0, "#b5312a"), (1, "#7a1a18")]))
+        s.line(-0.5, 0, 0.67, 0, (250, 240, 220), width=0.025)

@@ -365,7 +365,7 @@ class BorrowedBuffer(Buffer):
 
 
 def _restored(array: NDArray, device: str) -> Buffer:
-    """Return a buffer from what :meth:`Buffer.__reduce__` keeps."""
+    """Return a buffer from the state that :meth:`Buffer.__reduce__` keeps."""
     made = allocate(
         auto.get(device), array.shape, dtype_name(array.dtype, call="pickle"), zero=False,
         call="pickle",

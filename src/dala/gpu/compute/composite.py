@@ -41,7 +41,7 @@ from dala.typing import NDArray
 
 __all__ = [
     "BLENDS", "DRAW", "FILL", "GRID", "LINEAR", "NEAREST", "OPAQUE", "PICTURE", "RING", "SHADOW",
-    "TINT", "ComposedFrame", "Compositor", "Picture", "Rect",
+    "TINT", "ComposedFrame", "Compositor", "Picture", "Rect", "on_grid",
 ]  # fmt: skip
 
 

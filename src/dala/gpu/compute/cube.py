@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NoReturn
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from dala import memory
 from dala.budget import checked
 from dala.errors import CubeError
+from dala.extensions import write_whole
 from dala.forks import cached_property
 from dala.gpu.compute.buffer import Buffer
 from dala.typing import NDArray, PathLike
@@ -253,7 +253,7 @@ def save_cube(cube: Cube, path: PathLike) -> None:
         raise CubeError.invalid("save_cube", "cube", "a Cube", cube, "Make one: Cube(table).")
     text = cube.text()
     try:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
+        write_whole(path, text.encode())
     except (OSError, TypeError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise CubeError(f"save_cube: {path!r} cannot be written: {why}.") from error

@@ -33,7 +33,7 @@ from dala.gpu.compute.lang.markers import Vector
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.params import check_mapping
 from dala.gpu.compute.runnable import InstanceDoc, Runnable
-from dala.typing import Params
+from dala.typing import Params, PathLike
 
 #: A Python function in the kernel language.
 KernelFunction: TypeAlias = Callable[..., float | Vector | tuple[float, ...]]
@@ -81,6 +81,11 @@ class Kernel(Runnable):
     def pictures(self) -> frozenset[str]:
         """Names of the inputs that are read as pixels."""
         return frozenset(a.name for a in self.decl.args if a.kind in ("pixel", "image"))
+
+    @property
+    def roles(self) -> tuple[tuple[str, str], ...]:
+        """Names of the parameters that videos, scenes and surfaces give, with what they are."""
+        return self.decl.roles
 
     @property
     def params(self) -> tuple[ParamDecl, ...]:
@@ -149,16 +154,42 @@ class Kernel(Runnable):
 
     # showing ----------------------------------------------------------------------------------
     def source(self, target: str = "python", *, dtype: str | None = None) -> str:
-        """Return the kernel as "python", as "ir", or as generated "wgsl" or "llvm" code.
+        """Return the kernel as "python", as "ir", or as generated code.
 
         Args:
-            target: "python", "ir", "wgsl" or "llvm".
+            target: "python", "ir", "wgsl", "llvm", "glsl" (a fragment shader of GLSL ES 3.00, for
+                kernels of pixels) or "isf" (a file for programs that read ISF).
             dtype: the dtype of the buffers in generated code; by default f32 for elements and
                 arrays, u8 for images.
         """
         from dala.gpu.compute.codegen import generate
 
         return generate(self.decl, target, dtype)
+
+    def export_isf(self, path: PathLike) -> None:
+        """Write the kernel as an ISF 2 file, for VDMX, Resolume and other programs that read ISF.
+
+        Parameters become inputs with their ranges and defaults; the time, the frame's number, the
+        resolution and the date are ISF's own. The kernel must read and write pixels.
+
+        Args:
+            path: the file to write, such as "glow.fs".
+
+        Raises:
+            ParameterError: GLSL has no form of the kernel.
+
+        >>> import pathlib, tempfile
+        >>> fade = kernel("def fade(px: Pixel, *, amount=0.5): return px * amount")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "fade.fs")
+        ...     fade.export_isf(path)
+        ...     path.read_text()[:2]
+        '/*'
+        """
+        from dala.arguments import checked_path
+
+        file = checked_path("Kernel.export_isf", "path", path)
+        file.write_text(self.source("isf"), encoding="utf-8")
 
     # the registry -----------------------------------------------------------------------------
     @staticmethod
@@ -210,7 +241,7 @@ class Kernel(Runnable):
 
 
 def _restored(name: str, decl: KernelDecl | None, registered: bool) -> Runnable:
-    """Return a kernel from what :meth:`Kernel.__reduce__` keeps."""
+    """Return a kernel from the state that :meth:`Kernel.__reduce__` keeps."""
     if decl is None:
         return builtins()[name]
     return Kernel.register(name, Kernel(name, decl)) if registered else Kernel(name, decl)
@@ -353,6 +384,16 @@ def declare_function(
     params: Sequence[str] | None = None,
 ) -> KernelDecl:
     """Return the declaration of a Python function; free names are looked up in its module."""
+    return declare(
+        sources.from_function(function, name),
+        lookup=function_lookup(function),
+        inputs=inputs,
+        params=params,
+    )
+
+
+def function_lookup(function: KernelFunction) -> Callable[[str], object]:
+    """Return the lookup of a function's free names: its closure, its module, and kernels."""
     code = getattr(function, "__code__", None)
     cells = getattr(function, "__closure__", None) or ()
     closed = {}
@@ -370,9 +411,7 @@ def declare_function(
         # The name of a plain function means the built-in kernel of that name.
         return registered(free) if found is None or callable(found) else found
 
-    return declare(
-        sources.from_function(function, name), lookup=lookup, inputs=inputs, params=params
-    )
+    return lookup
 
 
 @functools.cache

@@ -22,7 +22,7 @@ _PLAIN_TYPES: Final = frozenset(_NUMBER_TYPES)
 
 @dataclass(frozen=True)
 class DeclaredParam:
-    """What operations and filters declare of a parameter.
+    """A parameter, as operations and filters declare it.
 
     Attributes:
         name: the name that callers use.

@@ -96,6 +96,8 @@ class Plan:
     shape: tuple[Expr, ...]
     dtype: str
     guards: tuple[Guard, ...]
+    #: Pairs of buffers that change places after each frame: what a frame makes, and reads again.
+    swaps: tuple[tuple[int, int], ...] = ()
 
     def holds(self, values: Mapping[str, Number]) -> bool:
         """Return whether the plan holds for values of its symbols."""
@@ -124,7 +126,7 @@ class Plan:
             for s in self.steps
         )
         shape = tuple(int(evaluate(n, values)) for n in self.shape)
-        return Plan(steps, buffers, shape, self.dtype, ())
+        return Plan(steps, buffers, shape, self.dtype, (), self.swaps)
 
 
 def _filled(
@@ -189,8 +191,16 @@ class Recorder:
         made.transient = transient
         return made
 
-    def plan(self, inputs: Sequence[Buffer], output: Buffer) -> Plan:
-        """Return the recorded plan, with these inputs and this output."""
+    def plan(
+        self,
+        inputs: Sequence[Buffer],
+        output: Buffer,
+        swaps: Sequence[tuple[Buffer, Buffer]] = (),
+    ) -> Plan:
+        """Return the recorded plan, with these inputs and this output.
+
+        Of ``swaps``, each pair changes places after each run.
+        """
         numbers: dict[int, int] = {}
         found: list[PlanBuffer] = []
 
@@ -218,7 +228,8 @@ class Recorder:
             steps.append(PlanStep(step.source, buffers, block, words, groups))
         shape = tuple(expr_of(n) for n in output.shape)
         guards = tuple(self.trace.guards)
-        return Plan(tuple(steps), tuple(found), shape, output.dtype, guards)
+        pairs = tuple((number(_recorded(a)), number(_recorded(b))) for a, b in swaps)
+        return Plan(tuple(steps), tuple(found), shape, output.dtype, guards, pairs)
 
 
 def _recorded(b: Buffer) -> RecordedBuffer:

@@ -56,8 +56,6 @@ class Runnable(ABC):
     name: str
     #: The number of trailing inputs that may be omitted.
     optional: ClassVar[int] = 0
-    #: True if it may be the last pass of a chain although it changes the height or width.
-    ends_chain: ClassVar[bool] = False
     _plans: dict[tuple[object, ...], CallPlan]
 
     @property
@@ -69,6 +67,16 @@ class Runnable(ABC):
     def pictures(self) -> frozenset[str]:
         """Names of the inputs that are read as pixels."""
         return frozenset()
+
+    @property
+    def roles(self) -> tuple[tuple[str, str], ...]:
+        """Names of the parameters that videos, scenes and surfaces give, with what they are."""
+        return ()
+
+    @property
+    def remembers(self) -> bool:
+        """True if results depend on the frames before."""
+        return False
 
     @property
     @abstractmethod
@@ -88,7 +96,7 @@ class Runnable(ABC):
 
     @abstractmethod
     def _facts(self, params: Params) -> tuple[object, ...]:
-        """Return what a plan depends on besides the buffers."""
+        """Return the facts that a plan depends on besides the buffers."""
 
     @abstractmethod
     def _check_apart(

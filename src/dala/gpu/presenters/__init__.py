@@ -15,8 +15,11 @@ from dala.errors import CommandError, did_you_mean
 from dala.gpu.checks import renderer_of
 
 if TYPE_CHECKING:
-    from dala.gpu.presenters.base import Presenter
+    from dala.gpu.presenters.base import Presenter, Steer
     from dala.gpu.surface import Surface
+
+#: The values of ``steer=``.
+STEER: Final = ("first", "all", "none")
 
 #: The values of ``show=``, and what makes their presenters, in modules of the same names.
 KINDS: Final = {
@@ -36,7 +39,9 @@ def default_kind() -> str | None:
     return "window" if find_spec("glfw") is not None else "browser"
 
 
-def make_presenter(surface: Surface, kind: str, *, title: str, vsync: bool) -> Presenter:
+def make_presenter(
+    surface: Surface, kind: str, *, title: str, vsync: bool, steer: Steer = "first"
+) -> Presenter:
     """Create the presenter of a surface.
 
     Args:
@@ -44,6 +49,7 @@ def make_presenter(surface: Surface, kind: str, *, title: str, vsync: bool) -> P
         kind: "window", "browser", "notebook" or "terminal".
         title: The title of the window or page.
         vsync: Show no more frames than the screen can.
+        steer: Which pages of a browser send input.
 
     Raises:
         CommandError: The kind is unknown, or the title is not a str.
@@ -53,11 +59,13 @@ def make_presenter(surface: Surface, kind: str, *, title: str, vsync: bool) -> P
         known = ", ".join(repr(k) for k in KINDS)
         advice = did_you_mean(kind, KINDS) if isinstance(kind, str) else ""
         raise CommandError.invalid("create_surface", "show", f"{known} or None", kind, advice)
-    if not isinstance(title, str):
-        raise CommandError.invalid("create_surface", "title", "a str", title)
+    if steer not in STEER:
+        expected = " or ".join(map(repr, STEER))
+        raise CommandError.invalid("create_surface", "steer", expected, steer)
     renderer = renderer_of(surface, "create_surface")
     make = getattr(import_module(f"dala.gpu.presenters.{kind}"), KINDS[kind])
-    presenter: Presenter = make(renderer, title, bool(vsync))
+    options = {"steer": steer} if kind == "browser" else {}
+    presenter: Presenter = make(renderer, title, bool(vsync), **options)
     return presenter
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,11 @@ from dala.resources import Closing
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
+    from dala.gpu.input.events import InputEvent
     from dala.gpu.render.thread import Renderer
+
+#: Which of several pages send input.
+Steer: TypeAlias = Literal["first", "all", "none"]
 
 #: Seconds between the checks of a waiting thread whether the surface still exists.
 POLL_SECONDS: Final = 0.2
@@ -36,6 +40,10 @@ class Presenter(Closing):
     kind = ""
     #: The address of the page; empty for presenters without one.
     address = ""
+    #: True where the thread that takes events has to run the window.
+    polled = False
+    #: Physical pixels of the screen for one logical pixel.
+    pixel_ratio = 1.0
 
     def __init__(self, renderer: Renderer) -> None:
         self.renderer = renderer
@@ -80,6 +88,34 @@ class Presenter(Closing):
             self.claim_frame()
             return self.renderer.front.copy()
 
+    # input ------------------------------------------------------------------------------------
+    def put_event(self, event: InputEvent) -> None:
+        """Add an event of the viewer. Safe on any thread."""
+        inbox = self.renderer.inbox()
+        if inbox is not None:
+            inbox.put(event)
+
+    def poll(self) -> None:
+        """Handle the window's events, where the calling thread has to."""
+
+    def set_property(self, name: str, value: object) -> bool:
+        """Change the title, cursor, fullscreen or clipboard. Return False if it cannot."""
+        return False
+
+    def clipboard_text(self) -> str | None:
+        """Return the text of the clipboard, or None where it cannot be read."""
+        return None
+
+    def surface_position(
+        self, place: tuple[float, float, float, float], x: float, y: float
+    ) -> tuple[float, float]:
+        """Return a position in pixels of the surface, for where the frame is shown.
+
+        ``place`` is the left, top, width and height of the shown frame, in the units of x and y.
+        """
+        (height, width), (left, top, w, h) = self.renderer.front.shape[:2], place
+        return (x - left) * width / w, (y - top) * height / h
+
     # closing ----------------------------------------------------------------------------------
     @property
     def closed(self) -> bool:
@@ -94,7 +130,9 @@ class Presenter(Closing):
         """Stop showing frames, and wake threads that wait for the end."""
         if self.renderer.on_present == self._presented:
             self.renderer.on_present = None
-        self._ended.set()
+        if not self._ended.is_set():
+            self._ended.set()
+            self.put_event({"event_type": "close"})
 
     def wait_for_queue(self) -> None:
         """Wait a short time for queued commands, so that the last frame is shown."""
@@ -114,15 +152,26 @@ class Presenter(Closing):
         """Wait until the presenter is closed. Return False after ``timeout`` seconds."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self.closed:
+            self._dispatch()
             left = POLL_SECONDS if end is None else min(POLL_SECONDS, end - time.monotonic())
             if left <= 0:
                 return False
             self.pause(left)  # in short waits, so that Ctrl-C works on every system
+        self._dispatch()
         return True
 
+    def _dispatch(self) -> None:
+        inbox = self.renderer.inbox()
+        if inbox is not None:
+            inbox.dispatch()
+
     def pause(self, seconds: float) -> None:
-        """Wait for the end, or so many seconds."""
-        self._ended.wait(seconds)
+        """Wait for an event, or so many seconds."""
+        inbox = self.renderer.inbox()
+        if inbox is None:
+            self._ended.wait(seconds)
+        else:
+            inbox.wait(seconds)
 
 
 class ThreadPresenter(Presenter):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import json
 import os
 import secrets
 import socket
@@ -22,9 +23,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from dala import forks
-from dala.errors import DeviceUnavailable
-from dala.gpu.presenters.base import POLL_SECONDS, Presenter, join
+from dala.errors import CommandError, DalaError, DeviceUnavailable
+from dala.gpu.input.events import InputEvent, checked_event
+from dala.gpu.presenters.base import POLL_SECONDS, Presenter, Steer, join
 from dala.gpu.presenters.http import HttpResponse, PageServer, text_response
+from dala.gpu.presenters.websocket import BROKEN, MessageRefused, WebSocket, accept, open_socket
 from dala.gpu.presenters.window_loop import has_display
 from dala.typing import NDArray
 
@@ -38,6 +41,9 @@ RELOAD_SECONDS: Final = 1.5
 RESPONSE_SECONDS: Final = 10.0
 
 
+#: Events in a message of a page at most.
+MAX_EVENTS: Final = 256
+
 #: Copies of frames at most that are sent at the same time. Pages that read slowly hold them.
 MAX_COPIES: Final = 8
 
@@ -47,20 +53,25 @@ class BrowserPresenter(Presenter):
 
     kind = "browser"
 
-    def __init__(self, renderer: Renderer, title: str, vsync: bool) -> None:
+    def __init__(self, renderer: Renderer, title: str, vsync: bool, steer: Steer = "first") -> None:
         super().__init__(renderer)
+        self._steer = steer
+        #: The pages that are open, oldest first, and what the program wants of them.
+        self._visitors: list[WebSocket] = []
+        self._wishes: dict[str, object] = {}
         self._page = _page(title, vsync, renderer.canvas.nearest)
         self._changed = forks.condition()
         self._frame: NDArray | None = None
         self._copies: list[weakref.ref[NDArray]] = []
         self._number = 0
-        self._pages = 0
         self._left_at = 0.0
+        self._pasted: str | None = None
         self._opening: threading.Thread | None = None
         try:
             self._server = PageServer(
-                self._respond, f"/{secrets.token_urlsafe(16)}/", failed=self.record
-            )
+                self._respond, f"/{secrets.token_urlsafe(16)}/", failed=self.record,
+                upgrade=self._open_input,
+            )  # fmt: skip
         except OSError as error:
             raise DeviceUnavailable(
                 f"create_surface: show='browser' cannot listen on 127.0.0.1: {error}."
@@ -95,9 +106,6 @@ class BrowserPresenter(Presenter):
     def _respond(self, path: str, query: dict[str, str]) -> HttpResponse:
         if path == "":
             return HttpResponse(200, self._page, {"Content-Type": "text/html; charset=utf-8"})
-        if path == "alive":
-            headers = {"Content-Type": "text/plain"}
-            return HttpResponse(200, b"", headers, keep=self._hold_connection)
         if path == "frame":
             return self._newer_frame(query.get("after", ""))
         return text_response(404, "Not found.")
@@ -139,29 +147,81 @@ class BrowserPresenter(Presenter):
         self._copies = [copy for copy in self._copies if copy() is not None]
         return self._frame is not None or len(self._copies) < MAX_COPIES
 
-    def _hold_connection(self, connection: socket.socket) -> None:
-        """Keep a connection open until the page or the surface is closed."""
+    # input, each page on its connection's thread ------------------------------------------------
+    def _open_input(self, path: str, key: str) -> HttpResponse:
+        return (
+            accept(key, self._serve_page) if path == "input" else text_response(404, "Not found.")
+        )
+
+    def _serve_page(self, connection: socket.socket) -> None:
+        """Take the events of a page until it, or the surface, is closed."""
+        page = open_socket(connection, lambda: self.closed)
         with self._changed:
-            self._pages += 1
+            self._visitors.append(page)
         try:
-            connection.settimeout(POLL_SECONDS)
-            while not self.closed:
-                with contextlib.suppress(TimeoutError):
-                    connection.recv(1)  # the end of the page, or of one that breaks the rules
-                    return
-        except OSError:
-            pass  # the page is gone
+            page.send(json.dumps(self._wishes))
+            self._announce()
+            while (message := page.receive()) is not None:
+                for event in page_events(message):
+                    self._take(page, event)
+            page.close()
+        except MessageRefused as refused:
+            page.close(refused.status)
+        except DalaError:
+            page.close(BROKEN)  # our page sends no such event
         finally:
             with self._changed:
-                self._pages -= 1
+                steered = self._may_steer(page)
+                self._visitors.remove(page)
                 self._left_at = time.monotonic()
+            if steered:
+                self.put_event({"event_type": "blur"})  # its keys are no longer held
+            self._announce()
+
+    def _may_steer(self, page: WebSocket) -> bool:
+        return self._steer == "all" or (self._steer == "first" and page is self._visitors[0])
+
+    def _take(self, page: WebSocket, event: InputEvent | str) -> None:
+        with self._changed:
+            if not self._may_steer(page):
+                return
+        if isinstance(event, str):
+            self._pasted = event
+            return
+        self.pixel_ratio = event.get("pixel_ratio", self.pixel_ratio)
+        self.put_event(event)
+
+    def _announce(self) -> None:
+        """Tell each page whether it sends input."""
+        with self._changed:
+            pages = [(page, self._may_steer(page)) for page in self._visitors]
+        for page, steers in pages:
+            with contextlib.suppress(OSError):  # its own thread finds out
+                page.send(json.dumps({"steer": steers}))
+
+    def set_property(self, name: str, value: object) -> bool:
+        """Tell the pages."""
+        if name == "clipboard":
+            self._pasted = str(value)
+        else:
+            self._wishes[name] = value  # for pages to come
+        with self._changed:
+            pages = list(self._visitors)
+        for page in pages:
+            with contextlib.suppress(OSError):
+                page.send(json.dumps({name: value}))
+        return True
+
+    def clipboard_text(self) -> str | None:
+        """Return the text that was pasted into the page, or set by the program, last."""
+        return self._pasted
 
     # threads ------------------------------------------------------------------------------------
     def _watch_pages(self) -> None:
         """End the presenter when the surface or the last page is closed."""
         while not self._ended.wait(POLL_SECONDS):
             with self._changed:
-                left = self._left_at and not self._pages
+                left = self._left_at and not self._visitors
                 if left and time.monotonic() - self._left_at > RELOAD_SECONDS:
                     break
             if self.renderer.closed:
@@ -185,6 +245,34 @@ class BrowserPresenter(Presenter):
             webbrowser.open, args=(self.address,), name="dala-browser-open"
         )
         self._opening.start()
+
+
+def page_events(message: str) -> list[InputEvent | str]:
+    """Return the events in a message of a page; a str is text that was pasted.
+
+    Raises:
+        CommandError: Something in it is wrong; none of its events counts.
+
+    >>> page_events('[{"event_type": "key_up", "key": "a", "time_stamp": 1}]')
+    [{'event_type': 'key_up', 'key': 'a', 'time_stamp': 1.0}]
+    """
+    try:
+        given = json.loads(message)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, list) or len(given) > MAX_EVENTS:
+        raise CommandError("show='browser': a message of a page must be a short list of events.")
+    found: list[InputEvent | str] = []
+    for event in given:
+        if isinstance(event, dict) and event.get("event_type") == "clipboard":
+            # As short as a dropped text.
+            found.append(checked_event("page", {**event, "event_type": "drop"}).get("text", ""))
+            continue
+        checked = checked_event("page", event, strict=True)
+        if checked["event_type"] == "close":
+            raise CommandError("show='browser': a page cannot close the surface.")
+        found.append(checked)
+    return found
 
 
 def _page(title: str, vsync: bool, nearest: bool) -> bytes:

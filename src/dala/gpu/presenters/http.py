@@ -30,7 +30,7 @@ HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "connect-src 'self'; img-src data:; frame-ancestors 'none'"
+    "connect-src 'self' ws://127.0.0.1:* ws://localhost:*; img-src data:; frame-ancestors 'none'"
 )
 
 #: Bytes of a body that are sent at a time.
@@ -99,6 +99,8 @@ class PageServer:
         prefix: The path that holds the secret, with a slash at both ends.
         failed: Called with an exception of ``respond``, whose request gets status 500.
         limits: What connections may cost.
+        upgrade: Returns the response to a WebSocket's handshake on a path, whose key is the second
+            argument; None where there is none.
     """
 
     def __init__(
@@ -107,8 +109,10 @@ class PageServer:
         prefix: str,
         failed: Callable[[Exception], None],
         limits: ServerLimits | None = None,
+        upgrade: Callable[[str, str], HttpResponse] | None = None,
     ) -> None:
         self._respond = respond
+        self._upgrade = upgrade
         self._prefix = prefix
         self._failed = failed
         self._limits = limits or ServerLimits()
@@ -252,8 +256,11 @@ class PageServer:
         if request.host not in HOSTS or not request.path.startswith(self._prefix):
             return text_response(404, "Not found.")
         connection.known = True
+        path = request.path.removeprefix(self._prefix)
         try:
-            return self._respond(request.path.removeprefix(self._prefix), request.query)
+            if request.websocket and self._upgrade is not None:
+                return self._upgrade(path, request.websocket)
+            return self._respond(path, request.query)
         except Exception as error:
             self._failed(error)
             return text_response(500, "The program failed to respond.")
@@ -272,7 +279,7 @@ class PageServer:
         if response.keep is None and response.status != HTTPStatus.NO_CONTENT:
             headers["Content-Length"] = str(len(response.body))
         if not keep:
-            headers["Connection"] = "close"
+            headers.setdefault("Connection", "close")
         lines = [f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"]
         lines += (f"{name}: {value}" for name, value in headers.items())
         limits, raw = self._limits, connection.socket

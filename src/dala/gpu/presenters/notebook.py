@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from dala.errors import CommandError, DeviceUnavailable
+from dala.errors import CommandError, DalaError, DeviceUnavailable
+from dala.gpu.input.events import InputEvent, checked_event
 from dala.gpu.presenters.base import POLL_SECONDS, Presenter, ThreadPresenter, over_black
 from dala.png import encode_png
 from dala.typing import NDArray
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 #: Pictures per second with vsync; each is a message that the notebook has to process.
 MAX_FPS: Final = 30.0
+
+#: Names of jupyter_rfb that are others here.
+_NAMES: Final = {"focus_in": "focus", "focus_out": "blur"}
 
 
 def make_notebook(renderer: Renderer, title: str, vsync: bool) -> Presenter:
@@ -95,11 +100,46 @@ class WidgetPresenter(_NotebookPresenter):
         self._canvas.has_titlebar = bool(title)
         self._canvas.resizable = False  # the widget stretches frames, so it keeps their shape
         self._canvas.add_event_handler(lambda event: self.detach(), "close")
+        self._shown_size = float(width), float(height)
+        self._handle = self._canvas.handle_event
+        self._canvas.handle_event = self._on_event  # rendercanvas leaves out the focus
         self._context = self._canvas.get_context("bitmap")
         self._canvas.request_draw(self._draw)
         self._display = display(self._canvas, display_id=True)
         self._loop.call_later(POLL_SECONDS, self._check_surface)
         self.listen()
+
+    def _on_event(self, event: dict[str, object]) -> None:
+        """Take an event of the page; called on the event loop."""
+        self._handle(dict(event))
+        event["event_type"] = _NAMES.get(str(event["event_type"]), event["event_type"])
+        event.pop("time_stamp", None)  # of the page's clock
+        try:
+            made = checked_event("show='notebook'", event, strict=True)
+        except DalaError:
+            return  # of a type that is ours alone, or from a page that is not jupyter_rfb's
+        if made["event_type"] == "close":
+            return
+        if made["event_type"] == "resize":
+            self._shown_size = made["width"], made["height"]
+            self.pixel_ratio = made.get("pixel_ratio", 1.0)
+        for place in cast("list[dict[str, float]]", [made, *made.get("touches", {}).values()]):
+            if "x" in place:
+                at = self.surface_position((0, 0, *self._shown_size), place["x"], place["y"])
+                place["x"], place["y"] = at
+        self.put_event(made)
+        held = set(made.get("modifiers", ())) & {"Control", "Meta"}
+        if made["event_type"] == "key_down" and len(made["key"]) == 1 and not held:
+            self.put_event(InputEvent(event_type="char", data=made["key"]))
+        inbox = self.renderer.inbox()
+        if inbox is not None and inbox.runner in (None, threading.get_ident()):
+            inbox.dispatch()
+
+    def set_property(self, name: str, value: object) -> bool:
+        """Change the title of the widget, or its cursor."""
+        if name in ("title", "cursor"):
+            self._call_soon(lambda: setattr(self._canvas, name, value))
+        return name in ("title", "cursor")
 
     def wake(self) -> None:
         """Request a draw. Safe on any thread."""

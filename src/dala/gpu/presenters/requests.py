@@ -27,6 +27,8 @@ _VERSION: Final = re.compile(r"HTTP/([0-9])\.([0-9])")
 _TARGET: Final = re.compile(r"[\x21-\x7e]+")
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]*\]|[^:\[\]]*)(?::[0-9]*)?")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+#: The 16 bytes of a WebSocket's handshake, in base64.
+_KEY: Final = re.compile(r"[0-9A-Za-z+/]{22}==")
 #: An empty line after the head. Lines may end without CR, as some clients by hand do.
 _END: Final = re.compile(rb"\n\r?\n")
 
@@ -51,6 +53,8 @@ class HttpRequest:
     query: dict[str, str]
     #: True where the client wants to send another request on the same connection.
     keep_alive: bool
+    #: The key of a WebSocket's handshake; empty for other requests, and for pages of other sites.
+    websocket: str = ""
 
 
 def read_head(
@@ -134,7 +138,8 @@ def parse_request(head: bytes) -> HttpRequest:
     wish = {word.strip().lower() for word in headers.get("connection", "").split(",")}
     keep = "keep-alive" in wish if found[2] == "0" else "close" not in wish
     local = _HOST.fullmatch((host or "").lower())
-    return HttpRequest(method, local[1] if local else "", path, parameters, keep)
+    name = local[1] if local else ""
+    return HttpRequest(method, name, path, parameters, keep, _websocket_key(headers))
 
 
 def _parse_headers(lines: list[str]) -> dict[str, str]:
@@ -150,3 +155,14 @@ def _parse_headers(lines: list[str]) -> dict[str, str]:
             raise RequestRefused(400, f"The header {name} is given twice.")
         headers[name] = value.strip(" \t")
     return headers
+
+
+def _websocket_key(headers: dict[str, str]) -> str:
+    """Return the key of a handshake that was made by a page of this server itself, else ""."""
+    wanted = {"upgrade": "websocket", "sec-websocket-version": "13"}
+    if any(headers.get(name, "").lower() != value for name, value in wanted.items()):
+        return ""
+    if headers.get("origin", "").lower() != f"http://{headers.get('host', '')}".lower():
+        return ""
+    key = headers.get("sec-websocket-key", "")
+    return key if _KEY.fullmatch(key) else ""

@@ -8,17 +8,20 @@ frame stays as text.
 from __future__ import annotations
 
 import atexit
+import base64
 import contextlib
 import os
 import shutil
 import sys
 import weakref
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dala import forks
 from dala.errors import DeviceUnavailable
+from dala.gpu.input.events import InputEvent
+from dala.gpu.input.terminal import TerminalInput, input_descriptor
 from dala.gpu.presenters.base import ThreadPresenter, over_black
 from dala.gpu.presenters.quad import fit_rect
 from dala.typing import NDArray
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[2J"
 LEAVE: Final = "\x1b[0m\x1b[?25h\x1b[?1049l"
+KEEP_TITLE: Final = "\x1b[22;2t"
+OLD_TITLE: Final = "\x1b[23;2t"
 HOME: Final = "\x1b[H"
 #: Synchronized output: terminals that support it show a frame at once.
 BEGIN: Final = "\x1b[?2026h"
@@ -50,14 +55,52 @@ class TerminalPresenter(ThreadPresenter):
         self._out = _terminal_descriptor()
         self._size = (0, 0)
         self._last: NDArray | None = None
+        self._writing = forks.lock()
+        self._titled = False
+        self._place = (0, 0, 1, 1)
+        self._input: TerminalInput | None = None
         self._write(ENTER)
         _entered.add(self)
+        _show_errors_after()
+        source = input_descriptor()
+        if source is not None:
+            self._input = TerminalInput(source, self._write, self._take, LEAVE)
         self.listen()
+
+    # input --------------------------------------------------------------------------------------
+    def _take(self, event: InputEvent) -> None:
+        """Add an event, whose position is in cells."""
+        if "x" in event:
+            middle = event["x"] + 0.5, 2 * event["y"] + 1.0  # in half blocks
+            event["x"], event["y"] = self.surface_position(self._place, *middle)
+        self.put_event(event)
+
+    def set_property(self, name: str, value: object) -> bool:
+        """Change the title, or the clipboard where the terminal allows it."""
+        text = "".join(c for c in str(value) if c.isprintable())
+        if name == "title":
+            self._write(f"{'' if self._titled else KEEP_TITLE}\x1b]2;{text}\x1b\\")
+            self._titled = True
+        elif name == "clipboard":
+            data = base64.b64encode(str(value).encode()).decode()
+            self._write(f"\x1b]52;c;{data}\x1b\\")
+            if self._input is not None:
+                self._input.parser.pasted = str(value)
+        return name in ("title", "clipboard")
+
+    def clipboard_text(self) -> str | None:
+        """Return the text that was pasted into the terminal, or set by the program, last."""
+        return None if self._input is None else self._input.parser.pasted
 
     def show(self, frame: NDArray) -> None:
         """Draw a frame. A terminal that was resized is cleared first."""
         size = _terminal_size(self._out)
         left, top, rows = _placed(frame, *size)
+        x, y, w, h = fit_rect((frame.shape[1], frame.shape[0]), (size[0], size[1] * 2))
+        if size != self._size:
+            shown = InputEvent(event_type="resize", width=float(size[0]), height=2.0 * size[1])
+            self.put_event(shown)
+        self._place = (x, 2 * (y // 2), w, h)
         clear = "\x1b[0m\x1b[2J" if size != self._size else ""
         self._size, self._last = size, frame
         lines = "".join(f"\x1b[{top + i + 1};{left + 1}H{row}" for i, row in enumerate(rows))
@@ -68,18 +111,21 @@ class TerminalPresenter(ThreadPresenter):
         if self not in _entered:
             return
         _entered.discard(self)
+        if self._input is not None:
+            self._input.close()
         last_frame = ""
         if self._last is not None:
             columns, lines = _terminal_size(self._out)
             *_, rows = _placed(self._last, columns, max(lines - 1, 1))
             last_frame = "".join(f"{row}\n" for row in rows)
         with contextlib.suppress(OSError):  # the terminal is gone
-            self._write(f"{LEAVE}{last_frame}")
+            self._write(f"{OLD_TITLE if self._titled else ''}{LEAVE}{last_frame}")
 
     def _write(self, text: str) -> None:
         data = memoryview(text.encode())
-        while data:
-            data = data[os.write(self._out, data) :]
+        with self._writing:
+            while data:
+                data = data[os.write(self._out, data) :]
 
 
 def _placed(frame: NDArray, columns: int, lines: int) -> tuple[int, int, list[str]]:
@@ -94,6 +140,19 @@ _entered: weakref.WeakSet[TerminalPresenter] = weakref.WeakSet()
 def _close_all() -> None:
     for presenter in list(_entered):
         presenter.close()
+
+
+def _show_errors_after() -> None:
+    """Restore the screen before an exception that ends the program is shown: it would be lost."""
+    before = sys.excepthook
+    if getattr(before, "__name__", "") == "closes_first":
+        return
+
+    def closes_first(*error: Any) -> None:
+        _close_all()
+        before(*error)
+
+    sys.excepthook = closes_first
 
 
 atexit.register(_close_all)

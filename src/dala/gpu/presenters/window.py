@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from typing import TYPE_CHECKING
 
 from dala.errors import DalaError, DeviceError, DeviceUnavailable
+from dala.gpu.input.events import InputEvent
+from dala.gpu.input.windows import WindowInput, WindowProperties
 from dala.gpu.presenters.base import Presenter
 from dala.gpu.presenters.quad import Quad, fit_rect
 from dala.gpu.presenters.window_loop import MAIN_ONLY, RETRY, import_glfw, loop
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 class GlfwWindow:
     """A glfw window without a graphics API; used on the window thread."""
 
-    def __init__(self, size: tuple[int, int], title: str) -> None:
+    def __init__(self, size: tuple[int, int], title: str, presenter: WindowPresenter) -> None:
         self._glfw = glfw = import_glfw()
         glfw.default_window_hints()
         glfw.window_hint(glfw.CLIENT_API, glfw.NO_API)
@@ -36,11 +39,36 @@ class GlfwWindow:
         glfw.set_framebuffer_size_callback(self._handle, self._on_size)
         glfw.set_window_iconify_callback(self._handle, self._on_iconify)
         glfw.set_window_refresh_callback(self._handle, self._on_change)
-        glfw.set_window_focus_callback(self._handle, self._on_change)
+        glfw.set_window_focus_callback(self._handle, self._on_focus)
         glfw.set_window_maximize_callback(self._handle, self._on_change)
+        self._presenter: WindowPresenter = weakref.proxy(presenter)
+        self._input = WindowInput(glfw, self._handle, self._put, self._place)
+        self.properties = WindowProperties(glfw, self._handle)
+        self._on_size(self._handle, *self.size)
 
     def _on_size(self, handle: object, width: int, height: int) -> None:
         self.size, self.dirty = (width, height), True
+        if 0 in self.size:  # an icon
+            return
+        ratio = self._presenter.pixel_ratio = self._glfw.get_window_content_scale(self._handle)[0]
+        shown = InputEvent(event_type="resize", width=width / ratio, height=height / ratio)
+        shown["pixel_ratio"] = ratio
+        self._put(shown)
+
+    def _put(self, event: InputEvent) -> None:
+        self._presenter.put_event(event)
+
+    def _place(self, x: float, y: float) -> tuple[float, float]:
+        """Return a position in the window, in its units, in pixels of the surface."""
+        units, frame = self._glfw.get_window_size(self._handle), self._presenter.renderer.front
+        (width, height), (across, down) = self.size, units
+        place = fit_rect((frame.shape[1], frame.shape[0]), self.size)
+        at = x * width / max(across, 1), y * height / max(down, 1)
+        return self._presenter.surface_position(place, *at)
+
+    def _on_focus(self, handle: object, focused: int) -> None:
+        self.dirty = True
+        self._input.focus(bool(focused))
 
     def _on_iconify(self, handle: object, minimized: int) -> None:
         self.minimized, self.dirty = bool(minimized), True
@@ -84,9 +112,29 @@ class WindowPresenter(Presenter):
         loop.call(lambda: self._open(title, vsync))
         self.listen()
 
+    @property
+    def polled(self) -> bool:  # type: ignore[override]
+        """True on macOS, where the main thread has to run the window loop."""
+        return MAIN_ONLY and loop.on_owner_thread()
+
+    def poll(self) -> None:
+        """Run the window loop once, where the calling thread has to."""
+        if self.polled:
+            loop.step(0.0)
+
     def wake(self) -> None:
         """Wake the window thread."""
         loop.wake()
+
+    def set_property(self, name: str, value: object) -> bool:
+        """Change a property of the window."""
+        window = self._window
+        return window is None or loop.call(lambda: window.properties.set(name, value)) is not False
+
+    def clipboard_text(self) -> str | None:
+        """Return the text of the clipboard."""
+        window = self._window
+        return None if window is None else loop.call(window.properties.clipboard)
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until the window is closed. On macOS this runs the window loop, once at least."""
@@ -95,7 +143,7 @@ class WindowPresenter(Presenter):
 
     def pause(self, seconds: float) -> None:
         """Wait, and on macOS run the window loop meanwhile."""
-        if MAIN_ONLY and loop.on_owner_thread():
+        if self.polled:
             loop.step(seconds)
         else:
             super().pause(seconds)
@@ -111,7 +159,7 @@ class WindowPresenter(Presenter):
         loop.start()
         try:
             height, width = self.renderer.front.shape[:2]
-            self._window = GlfwWindow(_window_size(width, height), title)
+            self._window = GlfwWindow(_window_size(width, height), title, self)
             context = self._window.context(vsync)
             self._quad = Quad(context, self.renderer.canvas.nearest)
         except DalaError:

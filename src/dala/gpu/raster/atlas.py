@@ -36,9 +36,10 @@ class Sprite(NamedTuple):
 
 
 class Atlas:
-    """Stores sprites by id."""
+    """Stores sprites by id, or other things made of words, which ``call`` loads."""
 
-    def __init__(self) -> None:
+    def __init__(self, call: str = "load_sprite", things: str = "sprites") -> None:
+        self._call, self._things = call, things
         self.words = np.zeros(0, np.uint32)
         self._sprites: dict[int, Sprite] = {}
         self._arena = Arena(0, align=ALIGN_WORDS)
@@ -96,7 +97,7 @@ class Atlas:
 
     def clear(self) -> None:
         """Remove all sprites and free their memory."""
-        self.__init__()  # type: ignore[misc]
+        self.__init__(self._call, self._things)  # type: ignore[misc]
 
     # the arena --------------------------------------------------------------------------------
     def _allocate(self, words: int) -> int:
@@ -123,7 +124,7 @@ class Atlas:
             words = _aligned(size)
         except MemoryError:
             raise BufferTooLarge(
-                f"load_sprite: cannot allocate {4 * size} bytes of atlas. Remove unused sprites."
+                f"{self._call}: cannot allocate {4 * size} bytes. Remove unused {self._things}."
             ) from None
         words[:old] = self.words
         self.words = words

@@ -14,18 +14,7 @@ import numpy.typing as npt
 
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
 from dala.gpu.compute.engines.cpu.native import Native, compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    i32,
-    i64,
-    serial,
-    static,
-    table,
-    u8,
-    u32,
-    u64,
-    view,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.protocol import CommandRow
 from dala.gpu.protocol import i32 as signed
@@ -148,17 +137,9 @@ def worth_banding(data: npt.NDArray[np.uint8], at: int, size: int) -> bool:
 
 @native
 def plan(
-    data: Array[u8],
-    pixels: Array[u32],
-    frame: FrameRecord,
-    sizes: Array[u8],
-    slots: Array[u64],
-    faults: Array[i64],
-    picks: Array[i32],
-    shift: i64,
-    at: i64,
-    families: i64,
-) -> None:
+    data: Array[u8], pixels: Array[u32], frame: FrameRecord, sizes: Array[u8], slots: Array[u64],
+    faults: Array[i64], picks: Array[i32], shift: i64, at: i64, families: i64,
+) -> None:  # fmt: skip
     """Record the commands from a byte on in the bands that they may touch, and track the clip.
 
     Stops where ``execute`` would, or when a band has no room for another command.

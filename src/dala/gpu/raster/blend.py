@@ -8,21 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    any_of,
-    i32,
-    i64,
-    load,
-    local,
-    prefetch,
-    select,
-    serial,
-    splat,
-    static,
-    store,
-    u32,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.pixels.over import (
     OPAQUE,
     VISIBLE,
@@ -121,16 +107,9 @@ def over_pixels(pixels: Array[u32], places: Array[i32], count: i64, color: u32) 
 
 @native(inline=False)
 def over_block(
-    pixels: Array[u32],
-    at: i64,
-    width: i64,
-    source: Array[u32],
-    first: i64,
-    stride: i64,
-    count: i64,
-    rows: i64,
-    ahead: i64,
-) -> i64:
+    pixels: Array[u32], at: i64, width: i64, source: Array[u32], first: i64, stride: i64,
+    count: i64, rows: i64, ahead: i64,
+) -> i64:  # fmt: skip
     """Composite rows of whole vectors over opaque pixels; return how many pixels were opaque.
 
     Stops at the first vector with other pixels. Calls nothing, so that constants stay in registers.

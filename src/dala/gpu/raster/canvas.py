@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,13 +12,22 @@ from dala.errors import BufferTooLarge, CommandError, DalaError, FreedError, Pro
 from dala.gpu.checks import checked_size
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
 from dala.gpu.compute.engines.cpu.native import Native, compile_native
-from dala.gpu.protocol import BY_OPCODE, BytesLike, CommandDecoder, wrong_pixels
+from dala.gpu.protocol import (
+    BY_OPCODE,
+    COMMANDS,
+    BytesLike,
+    CommandDecoder,
+    DrawCommand,
+    wrong_pixels,
+)
 from dala.gpu.raster import stream
 from dala.gpu.raster.atlas import Atlas
 from dala.gpu.raster.bands import OFFSET, STOP_CODE, Bands, worth_banding
 from dala.gpu.raster.frame import BAND_SHIFT, UNTOUCHED, FrameRecord
 from dala.gpu.raster.images import Scratch, StoredImage, make_image
 from dala.gpu.raster.rounds import half_widths
+from dala.gpu.vector.layers import MAX_LAYERS, Layer, blend, filters_of, finished
+from dala.gpu.vector.painter import NO_CLIP, Painter
 from dala.typing import NDArray
 
 #: The largest width and height of an image or a sprite.
@@ -30,6 +40,7 @@ _IMAGE_SIZE: Final = 1 + _IMAGE.size
 _SIZES: Final = span_of(stream.SIZES)
 _WIDTHS: Final = half_widths()
 _NOTHING: Final[ArraySpan] = (0, 0)
+_VECTOR: Final = frozenset(row.opcode for row in COMMANDS if row.vector)
 
 
 class Stop(NamedTuple):
@@ -61,6 +72,13 @@ class Fault(NamedTuple):
         )
 
 
+class FailedCommand(NamedTuple):
+    """A command that failed, and its error."""
+
+    offset: int
+    error: DalaError
+
+
 class Canvas:
     """A framebuffer that commands draw on. It belongs to one thread at a time."""
 
@@ -78,7 +96,13 @@ class Canvas:
         self._frame = np.zeros(FrameRecord.size, np.int64)
         self._damage = np.zeros(0, np.int32)
         self._faults = np.zeros(1 + stream.FAULT_WORDS * stream.MAX_FAULTS, np.int64)
-        self._taken_faults: list[Fault] = []
+        self._taken_faults: list[Fault | FailedCommand] = []
+        self._painter: Painter | None = None
+        self._layers: list[Layer] = []
+        #: Called with the bytes that are about to be allocated, and the call; may raise.
+        self.hold: Callable[[int, str], None] = lambda more, call: None
+        #: Called between parts of long work; may raise.
+        self.check_work: Callable[[str], None] = lambda call: None
         self._atlas = Atlas()
         self._images: dict[int, StoredImage] = {}
         self._image_bytes = 0
@@ -138,6 +162,11 @@ class Canvas:
         first, frame = Canvas._families is None, self._frame
         families, execute = self._executor(buffer, at)
         while True:
+            if buffer[at] in _VECTOR:
+                at = self._draw_vector(buffer, at)
+                if at == buffer.size:
+                    return None
+                continue
             if buffer[at] == stream.IMAGE_BLIT and at + _IMAGE_SIZE <= buffer.size:
                 self._draw_image(at, *_IMAGE.unpack_from(buffer, at + 1))
                 at += _IMAGE_SIZE
@@ -158,12 +187,85 @@ class Canvas:
             elif code in stream.FAMILIES:
                 Canvas._families = stream.ALL
                 families, execute = self._executor(buffer, at)
-            elif code != stream.IMAGE_BLIT:
+            elif code != stream.IMAGE_BLIT and code not in _VECTOR:
                 return self._stop(buffer, code, at)
+
+    @property
+    def painter(self) -> Painter:
+        """The vector drawing of the canvas, made when it is first used."""
+        if self._painter is None or self._painter.checked != self._checked:
+            self._painter = Painter(
+                self._checked, lambda *given: self.hold(*given), lambda call: self.check_work(call)
+            )
+        return self._painter
+
+    def store(self, command: DrawCommand) -> None:
+        """Store a path, paint or mask that a command has."""
+        self.painter.store(command, self._images)
+
+    def _draw_vector(self, buffer: Pixels, at: int) -> int:
+        """Execute vector commands from a byte on; return the end of the last one."""
+        spans = self._spans or self._locate_arrays()
+        start = at
+        at, done, error = self.painter.run(
+            buffer, at, spans, self._frame, (self.width, self.height)
+        )
+        if error is not None:
+            self._taken_faults.append(FailedCommand(at, error))
+        if done or at == start:
+            at = self._stop(buffer, int(buffer[at]), at).end
+        return at
+
+    def begin_layer(self, opacity: float, mode: int, text: str) -> None:
+        """Draw on blank pixels until ``end_layer`` blends them; ``text`` has their filters."""
+        filters = filters_of(text)
+        if len(self._layers) >= MAX_LAYERS:
+            raise CommandError(f"layer: more than {MAX_LAYERS} layers are open.", call="layer")
+        self.hold(frame_bytes(self.width, self.height), "layer")
+        pixels, painter = blank_pixels(self.width, self.height), self.painter
+        bounds, damage = tuple(self._frame[1:5].tolist()), self._damage.copy()
+        self._layers.append(Layer(pixels, damage, painter.clip, bounds, opacity, mode, filters))
+        self._frame[1:5] = 0, 0, self.width, self.height
+        painter.clip, self._spans = NO_CLIP, ()
+        self.take_damage()
+
+    def end_layer(self) -> None:
+        """Blend the pixels of a layer, after its filters, with those below."""
+        if not self._layers:
+            raise CommandError("layer: no layer is open.", call="layer")
+        layer = self._layers.pop()
+        drawn, painter = self.take_damage(), self.painter
+        self._damage[:] = layer.damage
+        painter.clip, self._spans = layer.clip, ()
+        self._frame[1:5] = left, top, right, bottom = layer.bounds
+        if not layer.filters:
+            left = max(left, min((x for x, _, _, _ in drawn), default=right))
+            right = min(right, max((x + w for x, _, w, _ in drawn), default=left))
+            top = max(top, min((y for _, y, _, _ in drawn), default=bottom))
+            bottom = min(bottom, max((y + h for _, y, _, h in drawn), default=top))
+        try:
+            if drawn and left < right and top < bottom:
+                target, source = self._locate_arrays()[0], finished(layer)
+                bounds, clip = (left, top, right, bottom), span_of(layer.clip)
+                blend(
+                    target, source, clip, self.width, bounds, layer.opacity, layer.mode,
+                    checked=self._checked,
+                )  # fmt: skip
+                bands = self._damage.reshape(-1, 2)[top >> BAND_SHIFT : -(-bottom >> BAND_SHIFT)]
+                bands[:, 0] = np.minimum(bands[:, 0], left)
+                bands[:, 1] = np.maximum(bands[:, 1], right)
+        finally:
+            del layer
+            self.hold(0, "layer")
+
+    @property
+    def in_layer(self) -> bool:
+        """Whether a layer is open."""
+        return bool(self._layers)
 
     def _locate_arrays(self) -> tuple[ArraySpan, ...]:
         """Return address and length of the arrays that native code uses, in argument order."""
-        pixels, atlas = self.pixels, self._atlas
+        pixels, atlas = self._layers[-1].pixels if self._layers else self.pixels, self._atlas
         address = span_of(pixels)[0]
         FrameRecord.write(self._frame, sprite_shift=atlas.shift, alignment=(address & 63) >> 2)
         own = span_of(self._frame), span_of(self._damage), span_of(_WIDTHS), _SIZES
@@ -208,7 +310,7 @@ class Canvas:
             self._taken_faults.append(Fault(opcode, offset, id & (2**64 - 1)))
         self._faults[0] = 0
 
-    def take_faults(self) -> list[Fault]:
+    def take_faults(self) -> list[Fault | FailedCommand]:
         """Return and forget the commands that named an unknown image or sprite, in order."""
         self._collect_faults()
         taken, self._taken_faults = self._taken_faults, []
@@ -229,8 +331,9 @@ class Canvas:
 
     def damage_all(self) -> None:
         """Mark all pixels as changed."""
-        self._damage[::2] = 0
-        self._damage[1::2] = self.width
+        for damage in (self._damage, *(layer.damage for layer in self._layers)):
+            damage[::2] = 0
+            damage[1::2] = self.width
 
     def swap(self, pixels: Pixels) -> Pixels:
         """Draw on other pixels of the same size from now on. Return the previous ones."""
@@ -258,8 +361,11 @@ class Canvas:
         h, w = min(old.shape[0], height), min(old.shape[1], width)
         made[:h, :w] = old[:h, :w]
         self._pixels = made
+        self._layers.clear()
         self._reset()
         self.damage_all()
+        if self._painter is not None:
+            self._painter.reset()
 
     # images and sprites -----------------------------------------------------------------------
     def load_image(self, id: int, pixels: BytesLike, w: int, h: int) -> None:
@@ -294,7 +400,9 @@ class Canvas:
     @property
     def stored_bytes(self) -> int:
         """The bytes of all images, and of the sprite atlas."""
-        return self._image_bytes + self._atlas.nbytes
+        painter = 0 if self._painter is None else self._painter.nbytes
+        layers = sum(layer.pixels.nbytes for layer in self._layers)
+        return self._image_bytes + self._atlas.nbytes + painter + layers
 
     def bytes_to_load(self, name: str, id: int, nbytes: int) -> int:
         """Return the bytes that load_image or load_sprite will allocate for so many of pixels."""
@@ -307,9 +415,10 @@ class Canvas:
         """Free all memory; the canvas cannot be used afterwards."""
         self._pixels, self._spans = None, ()
         self._images.clear()
+        self._layers.clear()
         self._image_bytes = 0
         self._atlas.clear()
-        self._scratch = self._bands = None
+        self._scratch = self._bands = self._painter = None
 
 
 def frame_bytes(width: int, height: int) -> int:

@@ -23,12 +23,13 @@ from dala.gpu.compute.engines.cpu.native.names import (
     u64,
     view,
 )
-from dala.gpu.protocol import BY_OPCODE, COMMANDS, MAX_DEPTH, OPCODES, CommandRow, flag
+from dala.gpu.protocol import BY_OPCODE, COMMANDS, MAX_DEPTH, OPCODES, CommandRow, f64, flag
 from dala.gpu.protocol import i32 as signed
 from dala.gpu.raster import commands
 from dala.gpu.raster.commands import read_i32, read_u32
 from dala.gpu.raster.frame import DrawTarget, FrameRecord
 from dala.gpu.raster.shapes import sprite
+from dala.gpu.vector.fields import CLOSE, MAX_NUMBERS, MAX_VERBS, MOVE, VERB_POINTS
 
 CLEAR: Final = OPCODES["clear"]
 BLIT: Final = OPCODES["blit"]
@@ -88,23 +89,33 @@ def families_of(data: npt.NDArray[np.uint8], at: int) -> int:
 #: The sizes of fixed-size commands in bytes by opcode; 0 for all others.
 SIZES: Final = np.zeros(256, np.uint8)
 for _row in COMMANDS:
-    if _row.struct is not None:
+    if _row.struct is not None and not _row.checked:
         SIZES[_row.opcode] = _row.struct.size
 SIZES[BATCH] = 5  # without its commands
 
-#: The steps over a command of variable size: the kinds of fields, or so many bytes and FIXED.
-TEXT, DATA, PIXELS, FIXED = 1, 2, 3, 4
-STEPS: Final = 8
+#: The steps over a command of variable size: the kinds of fields, so many bytes and FIXED, or the
+#: last choice of a field and CHOICE.
+TEXT, DATA, PIXELS, NUMBERS, PATH, PLACES, NUMBER, FIXED = range(1, 9)
+CHOICE: Final = 128
+STEPS: Final = 16
+
+
+_FIELD_STEPS: Final = {
+    "text": TEXT, "data": DATA, "pixels": PIXELS, "numbers": NUMBERS, "path": PATH,
+    "places": PLACES, "f64": NUMBER,
+}  # fmt: skip
 
 
 def _steps(row: CommandRow | None) -> list[int]:
     found = [1 + FIXED]
-    if row is not None and row.struct is None:
+    if row is not None and (row.struct is None or row.checked):
         for _, kind in row.fields:
             size = struct.calcsize("<" + kind.format)
-            if not size:
-                found.append({"text": TEXT, "data": DATA, "pixels": PIXELS}.get(kind.name, 0))
-            elif found[-1] >= FIXED:
+            if kind.names or kind is flag:
+                found.append(CHOICE + (1 if kind is flag else kind.high))
+            elif not size or kind is f64:
+                found.append(_FIELD_STEPS.get(kind.name, 0))
+            elif FIXED <= found[-1] < CHOICE:
                 found[-1] += size
             else:
                 found.append(size + FIXED)
@@ -170,9 +181,25 @@ def command_end(data: Array[u8], opcode: i64, at: i64) -> i64:
         return -1
     for k in range(STEPS):
         step = i64(steps[opcode * STEPS + k])
-        if step >= FIXED:
+        if step >= CHOICE:
+            at += 1
+            if at > size or i64(data[at - 1]) > step - CHOICE:
+                return -1
+        elif step >= FIXED:
             at += step - FIXED
             if at > size:
+                return -1
+        elif step == NUMBER:
+            at = numbers_end(data, at, 1)
+            if at < 0:
+                return -1
+        elif step == PLACES:
+            if at + 4 > size or i64(view(data, u32, at)[0]) > (size - at - 4) >> 4:
+                return -1
+            at += 4 + 16 * i64(view(data, u32, at)[0])
+        elif NUMBERS <= step <= PATH:
+            at = floats_end(data, at, step == PATH)
+            if at < 0:
                 return -1
         elif step == PIXELS:  # the fields before are their width and height
             count = u64(view(data, u32, at - 8)[0]) * u64(view(data, u32, at - 4)[0])
@@ -184,6 +211,42 @@ def command_end(data: Array[u8], opcode: i64, at: i64) -> i64:
             if at < 0:
                 return -1
     return at
+
+
+@native(inline=False)
+def numbers_end(data: Array[u8], at: i64, count: i64) -> i64:
+    """Return the end of finite numbers; -1 if they are malformed."""
+    end = at + 8 * count
+    if end > len(data):
+        return -1
+    for k in serial(count):
+        if (view(data, u64, at + 8 * k)[0] >> 52) & 0x7FF == 0x7FF:
+            return -1
+    return end
+
+
+@native(inline=False)
+def floats_end(data: Array[u8], at: i64, path: bool) -> i64:
+    """Return the end of a list of numbers or of a path; -1 if it is malformed."""
+    head = 8 if path else 4
+    if at + head > len(data):
+        return -1
+    count = i64(view(data, u32, at)[0])
+    if not path:
+        return numbers_end(data, at + 4, count) if count <= MAX_NUMBERS else -1
+    points = i64(view(data, u32, at + 4)[0])
+    at += head
+    if count > MAX_VERBS or at + count + 16 * points > len(data):
+        return -1
+    counts = table(u8, VERB_POINTS)
+    before, found = CLOSE, 0
+    for k in serial(at, at + count):
+        verb = i64(data[k])
+        if verb > CLOSE or (before == CLOSE and verb != MOVE):
+            return -1
+        found += i64(counts[verb])
+        before = verb
+    return numbers_end(data, at + count, 2 * points) if found == points else -1
 
 
 @native(inline=False)
@@ -274,22 +337,11 @@ def set_clip(
 
 @native
 def execute(
-    data: Array[u8],
-    pixels: Array[u32],
-    frame: FrameRecord,
-    damage: Array[i32],
-    widths: Array[u8],
-    sizes: Array[u8],
-    slots: Array[u64],
-    atlas: Array[u32],
-    faults: Array[i64],
-    picks: Array[i32],
-    shift: i64,
-    start: i64,
-    end: i64,
-    *,
-    families: int,
-) -> None:
+    data: Array[u8], pixels: Array[u32], frame: FrameRecord, damage: Array[i32],
+    widths: Array[u8], sizes: Array[u8], slots: Array[u64], atlas: Array[u32], faults: Array[i64],
+    picks: Array[i32], shift: i64, start: i64, end: i64,
+    *, families: int,
+) -> None:  # fmt: skip
     """Execute the bytes from start to end, or until a command that the caller has to execute.
 
     The frame then holds its offset and opcode. With ``picks``, start and end are bands instead:

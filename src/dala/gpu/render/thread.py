@@ -16,13 +16,30 @@ import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from dala import forks
-from dala.budget import Charging, current
+from dala.budget import (
+    Charging,
+    applied,
+    cancelled,
+    check_deadline,
+    current,
+    scope_of,
+    timed_out,
+)
 from dala.errors import CommandError, DalaError
 from dala.gpu.checks import checked_size
-from dala.gpu.protocol import BY_OPCODE, COMMANDS, OPCODES, DrawCommand, decode, wrong_pixels
+from dala.gpu.color import LAYER_BLENDS
+from dala.gpu.protocol import (
+    BY_OPCODE,
+    COMMANDS,
+    OPCODES,
+    DrawCommand,
+    decode,
+    wrong_pixels,
+)
 from dala.gpu.raster import Canvas, Stop
 from dala.gpu.raster.canvas import blank_pixels, frame_bytes
 from dala.gpu.render.worker import POLL_SECONDS, Worker
@@ -30,12 +47,16 @@ from dala.memory import Held, MemorySize, new_accounts
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
+    from dala.gpu.input.inbox import Inbox
     from dala.gpu.shaders.dispatch import SurfaceShaders
 
 T = TypeVar("T")
 
 #: The number of errors that a surface keeps.
 KEPT_ERRORS: Final = 64
+#: Seconds that one dispatch of a shader, and the filters of one layer, may take on surfaces that
+#: were created without ``dala.limits``.
+MAX_SECONDS: Final = 10.0
 #: The number of results of read_pixels commands that are kept.
 KEPT_READS: Final = 16
 #: The bytes of results of read_pixels commands that are kept, or one frame if that is more.
@@ -64,6 +85,7 @@ class Renderer(Worker):
         self._held.resize(2 * frame_bytes(width, height), "create_surface")
         try:
             self.canvas = Canvas(width, height)
+            self.canvas.hold, self.canvas.check_work = self._hold_if_open, self._check_work
             #: The presented frame; presenters may read it until the next present.
             self.front = blank_pixels(width, height)
         except BaseException:
@@ -75,8 +97,12 @@ class Renderer(Worker):
         self.dropped = 0
         #: Called with the renderer after each present, on the render thread.
         self.on_present: Callable[[Renderer], None] | None = None
+        #: The surface's inbox of input events, or None once the surface is collected.
+        self.inbox: Callable[[], Inbox | None] = lambda: None
         #: The limits of the block that the surface was created in, for its shaders.
         self.limits = current()
+        #: When the stream that is executed began.
+        self._began = 0.0
         #: Executes compute commands; created for the first one.
         self.shaders: SurfaceShaders | None = None
         self.reads: deque[bytes] = deque(maxlen=KEPT_READS)
@@ -128,6 +154,7 @@ class Renderer(Worker):
         try:
             paused, _ = self.pause(hold)
             while not paused.acquire(timeout=POLL_SECONDS):
+                check_deadline("Surface")
                 if self.closed:
                     self.raise_closed("with_pixels")
             error = self._take_pending_error()
@@ -140,6 +167,21 @@ class Renderer(Worker):
                 self._holder = None
             hold.release()
 
+    def limited(self) -> contextlib.AbstractContextManager[None]:
+        """Limit one dispatch of a shader, or the filters of one layer, in a ``with`` block."""
+        limits = self.limits
+        if limits.time is None:
+            limits = replace(limits, time=MAX_SECONDS)
+        return applied(scope_of(self.token, limits))
+
+    def _check_work(self, call: str) -> None:
+        """Raise an error once the surface is closed, or its stream took longer than it may."""
+        if self.token.cancelled is not None:
+            raise cancelled(call, self.token.cancelled)
+        limit = self.limits.time
+        if limit is not None and time.monotonic() > self._began + limit:
+            raise timed_out(call, limit)
+
     # memory -----------------------------------------------------------------------------------
     def _needed(self, width: int, height: int) -> int:
         """Return the bytes of the surface at a size: framebuffers, images, sprites and reads."""
@@ -149,6 +191,10 @@ class Renderer(Worker):
         """Count the surface's memory, and ``more`` bytes to come; raise beyond a limit."""
         canvas = self.canvas
         self._held.resize(self._needed(canvas.width, canvas.height) + more, call)
+
+    def _hold_if_open(self, more: int, call: str) -> None:
+        if not self.closed:
+            self._hold(more, call)
 
     def uncount(self) -> None:
         """Remove the surface from the resource counts. Safe in finalizers, and to call twice."""
@@ -195,8 +241,11 @@ class Renderer(Worker):
     def execute(self, data: bytes | bytearray) -> None:
         """Execute commands. One that fails is recorded, and the next ones are executed."""
         at = 0
+        self._began = time.monotonic()
         while True:
             try:
+                if at:
+                    self._check_work("submit")
                 stop = self.canvas.run(data, at)
             except Exception as error:
                 self.record_error(error)
@@ -233,6 +282,8 @@ class Renderer(Worker):
 
     def _do_present(self) -> None:
         canvas = self.canvas
+        if canvas.in_layer:
+            raise CommandError("present: a layer is open. End it first.", call="present")
         changed = _merge_bands(canvas.take_damage())
         with self.front_lock:
             self.front = canvas.swap(self.front)
@@ -268,6 +319,32 @@ class Renderer(Worker):
         self._hold(0, command.name)
 
     _do_remove_sprite = _do_remove_image = _do_remove
+
+    def _do_store(self, command: DrawCommand) -> None:
+        """Store a path, paint or mask; all that it needs is counted first, roughly."""
+        fields = command.fields.values()
+        size = sum(len(value) for value in fields if isinstance(value, bytes)) + (1 << 14)
+        self._hold(2 * size, command.name)
+        try:
+            self.canvas.store(command)
+        finally:
+            self._hold(0, command.name)
+
+    _do_load_path = _do_load_gradient = _do_load_pattern = _do_load_mask = _do_store
+
+    def _do_begin_layer(self, command: DrawCommand) -> None:
+        mode = LAYER_BLENDS.index(command.blend)
+        self.canvas.begin_layer(command.opacity, mode, command.filters)
+
+    def _do_end_layer(self, command: DrawCommand) -> None:
+        with self.limited():
+            self.canvas.end_layer()
+
+    def _do_drop(self, command: DrawCommand) -> None:
+        self.canvas.painter.remove(command)
+        self._hold(0, command.name)
+
+    _do_remove_path = _do_remove_paint = _do_remove_mask = _do_drop
 
     def _do_read_pixels(self, command: DrawCommand) -> None:
         reads, size = self.reads, 4 * command.w * command.h

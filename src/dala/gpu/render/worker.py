@@ -21,7 +21,7 @@ from queue import SimpleQueue
 from typing import Final, Generic, NamedTuple, NoReturn, TypeVar
 
 from dala import forks
-from dala.budget import Token
+from dala.budget import Token, check_deadline
 from dala.errors import CommandError, DeviceError, FreedError
 
 T = TypeVar("T")
@@ -179,6 +179,7 @@ class Worker:
             self._items.append(request)
             self._wake()
             while not request.done.acquire(timeout=POLL_SECONDS):
+                check_deadline("Surface")
                 if not self._thread.is_alive() and not request.done.acquire(blocking=False):
                     self.raise_closed()
         except BaseException:
@@ -326,6 +327,7 @@ class Worker:
             try:
                 while not has_room() and not self._closing:
                     self._room.wait(POLL_SECONDS)
+                    check_deadline("Surface")
                 self._reserved += nbytes
                 reserved = self._reserved
             finally:

@@ -11,12 +11,13 @@ import copy
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
-from dala.budget import Limits, applied, scope_of
+from dala.budget import Limits
 from dala.errors import (
     CommandError,
     DalaError,
@@ -27,12 +28,14 @@ from dala.errors import (
 )
 from dala.gpu.command import encode_dispatch_compute
 from dala.gpu.compute.buffer import Buffer
+from dala.gpu.compute.call.instant import Instant
 from dala.gpu.compute.create import buffer_from_binary, buffer_zeros, from_dlpack
-from dala.gpu.compute.kernel import Kernel, registered
+from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
-from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
 from dala.gpu.compute.params import check_params
+from dala.gpu.compute.passes.program import KernelProgram
+from dala.gpu.compute.passes.source import Shader, shader_from
 from dala.gpu.compute.runnable import Runnable
 from dala.gpu.protocol import BytesLike, as_bytes
 from dala.gpu.shaders.block import pack_block
@@ -49,16 +52,17 @@ from dala.typing import Params, ParamValue
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.base import Engine
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+    from dala.gpu.compute.passes.state import ProgramState
     from dala.gpu.protocol import DrawCommand
     from dala.gpu.render.thread import Renderer
 
-#: Seconds that one dispatch of a shader may take, and iterations of its loops at one position, for
-#: surfaces that were created without ``dala.limits``. Kernel text on the CPU has the time only.
-MAX_SECONDS: Final = 10.0
+#: Iterations of a shader's loops at one position, for surfaces that were created without
+#: ``dala.limits``. Kernel text on the CPU has a time only.
 MAX_ITERATIONS: Final = 10_000_000
 
-#: The number of shaders given by source that are kept.
+#: The number of shaders given by source that are kept, and of programs with what they remember.
 KEPT: Final = 64
+KEPT_STATES: Final = 8
 
 _WGSL: Final = re.compile(r"@\s*compute\b")
 _FUNCTION: Final = re.compile(r"\bdef\s+\w+\s*\(")
@@ -84,17 +88,17 @@ def wgsl_available() -> bool:
 
 def post_dispatch(
     renderer: Renderer,
-    shader: str | Kernel,
+    shader: str | Shader,
     params: BytesLike | Params,
     workgroups: tuple[int, int, int],
 ) -> None:
     """Queue a dispatch that is no command of the protocol: of a kernel, or with a dict."""
     call = "dispatch_compute"
-    if not isinstance(shader, str | Kernel):
+    if not isinstance(shader, str | Kernel | KernelProgram):
         advice = "Operations such as resize run with run_to_surface(...)."
         advice = advice if isinstance(shader, Runnable) else ""
         raise CommandError.invalid(call, "shader", "a Kernel or a str", shader, advice)
-    if isinstance(shader, Kernel) and not _takes_pixels(shader.decl):
+    if not isinstance(shader, str) and not _takes_pixels(shader):
         raise CommandError.invalid(
             call, "shader", "a kernel with one input, px: Pixel or img: Image", shader
         )
@@ -102,7 +106,7 @@ def post_dispatch(
     x, y, z = struct.unpack("<III", groups)
     given: bytes | Params
     if isinstance(params, Mapping):
-        if isinstance(shader, Kernel):
+        if not isinstance(shader, str):
             check_params(shader.name, params, [p.name for p in shader.params])
         given = copy.deepcopy(dict(params))  # the caller may change its own meanwhile
     else:
@@ -121,11 +125,16 @@ class SurfaceShaders:
     def __init__(self, device: str = "webgpu", kernel_device: str = "cpu") -> None:
         self._device = device
         self._kernel_device = kernel_device
-        self._loaded: dict[str, Wgsl | Kernel] = {}
-        self._sources: dict[str, Wgsl | Kernel] = {}
+        self._loaded: dict[str, Wgsl | Shader] = {}
+        self._sources: dict[str, Wgsl | Shader] = {}
+        #: Programs that ran, with the frames that they remember.
+        self._states: dict[KernelProgram, ProgramState] = {}
         self._uniforms: dict[str, bytes] = {}
         #: Uniforms as storage buffers, created when they are first bound.
         self._stored: dict[str, Buffer] = {}
+        #: When shaders began, and how many have run: the time and frame of kernels.
+        self._begin = perf_counter()
+        self._frame = 0
         self._pixels: Buffer | None = None
         self._copy: Buffer | None = None
 
@@ -149,11 +158,12 @@ class SurfaceShaders:
         self._stored.pop(name, None)
 
     # finding ----------------------------------------------------------------------------------
-    def _find(self, shader: str | Kernel, limits: Limits) -> Wgsl | Kernel:
-        found = shader if isinstance(shader, Kernel) else self._loaded.get(shader)
+    def _find(self, shader: str | Shader, limits: Limits) -> Wgsl | Shader:
+        if not isinstance(shader, str):
+            return shader
+        found = self._loaded.get(shader)
         if found is not None:
             return found
-        assert isinstance(shader, str)
         if _SOURCE_ONLY.search(shader) is None:
             hint = (
                 did_you_mean(shader, self._loaded)
@@ -162,7 +172,7 @@ class SurfaceShaders:
             raise ShaderError(f"no shader with this name is loaded. {hint}", shader=shader)
         return recent(self._sources, shader, KEPT, lambda source: self._make(source, limits))
 
-    def _make(self, source: str, limits: Limits, name: str = _ANONYMOUS) -> Wgsl | Kernel:
+    def _make(self, source: str, limits: Limits, name: str = _ANONYMOUS) -> Wgsl | Shader:
         if _WGSL.search(source) is not None:
             limit = limits.iterations or MAX_ITERATIONS
             wgsl = reflect(source, name, limit)
@@ -197,20 +207,18 @@ class SurfaceShaders:
     def dispatch(
         self,
         renderer: Renderer,
-        shader: str | Kernel,
+        shader: str | Shader,
         params: bytes | Params,
         groups: tuple[int, int, int],
     ) -> None:
         """Run a kernel, or a shader given by name or source, over the pixels."""
-        limits = renderer.limits
-        if limits.time is None:
-            limits = replace(limits, time=MAX_SECONDS)
-        with applied(scope_of(renderer.token, limits)):
+        with renderer.limited():
             found = self._find(shader, renderer.limits)
-            if isinstance(found, Kernel):
-                self._run(renderer, found, params)
-            else:
+            if isinstance(found, Wgsl):
                 self._run_wgsl(renderer, found, params, groups)
+            else:
+                self._run(renderer, found, params)
+                self._frame += 1
 
     def _run_wgsl(
         self,
@@ -259,24 +267,31 @@ class SurfaceShaders:
             self._stored[name] = kept
         return kept
 
-    def _run(self, renderer: Renderer, kernel: Kernel, params: bytes | Params) -> None:
+    def _run(self, renderer: Renderer, kernel: Shader, params: bytes | Params) -> None:
+        canvas, inbox = renderer.canvas, renderer.inbox()
+        moment = Instant(perf_counter() - self._begin, self._frame)
+        if inbox is not None:
+            x, y, buttons = inbox.pointer(canvas.width, canvas.height)
+            moment = moment._replace(pointer=(x, y, float(bool(buttons))))
         values = _values(kernel, params, self._uniforms)
-        canvas = renderer.canvas
         target = from_dlpack(canvas.pixels, device=self._kernel_device)
         shared = target.engine.host_view(target.storage("dispatch_compute")) is not None
         inputs = [target] * len(kernel.inputs)
         other: Buffer | None = None
-        looping = any(isinstance(s, ast.For) for s in ast.walk(kernel.decl.function))
-        if not shared or looping or any(a.kind == "image" for a in kernel.decl.args):
+        if not shared or isinstance(kernel, KernelProgram) or _reads_others(kernel.decl):
             kept, self._copy = self._copy, None
             other = self._copy = _like(kept, target.shape, target.engine)
             if shared:  # pixels that are read at offsets must not be written meanwhile
                 target.engine.copy(target.storage("copy"), other.storage("copy"))
-                inputs = [other]
+                inputs = [other] * len(kernel.inputs)
             else:
                 target = other
         try:
-            kernel.run(inputs, target, values)
+            if isinstance(kernel, Kernel):
+                kernel.run(inputs, target, moment.given(kernel) | values)
+            else:
+                state = recent(self._states, kernel, KEPT_STATES, partial(_started, target))
+                state.run(inputs, target, values, moment)
         except BaseException:
             if shared and other is not None:  # it may have been ended in the middle
                 target.engine.copy(other.storage("copy"), target.storage("copy"))
@@ -295,9 +310,10 @@ def _like(kept: Buffer | None, shape: tuple[int, ...], engine: Engine) -> Buffer
 
 
 # kernel text ----------------------------------------------------------------------------------
-def _kernel(source: str, name: str) -> Kernel:
-    decl = declare(from_text(source, name), lookup=registered)
-    if not _takes_pixels(decl):
+def _kernel(source: str, name: str) -> Shader:
+    made = shader_from(from_text(source, name))
+    if not _takes_pixels(made):
+        decl = made.decl if isinstance(made, Kernel) else made.passes[0].kernel.decl
         raise KernelSyntaxError(
             "a kernel on a surface has one input, the pixels",
             advice="Write def name(px: Pixel, *, amount=1.0) or def name(img: Image).",
@@ -306,16 +322,27 @@ def _kernel(source: str, name: str) -> Kernel:
             column=decl.function.col_offset,
             line=decl.source.text.splitlines()[decl.function.lineno - 1],
         )
-    return Kernel(name, decl)
+    return made
 
 
-def _takes_pixels(decl: KernelDecl) -> bool:
+def _takes_pixels(kernel: Shader) -> bool:
     """Return True if the only input of a kernel, if any, is a picture."""
-    return len(decl.args) <= 1 and all(a.kind in ("pixel", "image") for a in decl.args)
+    return len(kernel.inputs) <= 1 and kernel.pictures.issuperset(kernel.inputs)
+
+
+def _started(target: Buffer, program: KernelProgram) -> ProgramState:
+    height, width = target.shape[:2]
+    return program.start(width, height, device=target.device)
+
+
+def _reads_others(decl: KernelDecl) -> bool:
+    """Return True if a kernel reads pixels beside its own, or may be ended in the middle."""
+    looping = any(isinstance(s, ast.For | ast.While) for s in ast.walk(decl.function))
+    return looping or any(a.kind == "image" for a in decl.args)
 
 
 def _values(
-    kernel: Kernel, params: bytes | Params, uniforms: dict[str, bytes]
+    kernel: Shader, params: bytes | Params, uniforms: dict[str, bytes]
 ) -> dict[str, ParamValue]:
     """Return the parameters by name: the first from ``params``, others from uniforms."""
     values: dict[str, ParamValue] = {}
@@ -324,7 +351,7 @@ def _values(
         values, params = dict(params), b""
     at = 0
     for p in kernel.params:
-        if p.name in values:
+        if p.name in values or p.role:
             continue
         packer = _struct_of(p)
         if at < len(params):
@@ -357,7 +384,7 @@ def _unpack(p: ParamDecl, packer: struct.Struct, data: bytes) -> ParamValue:
     return items if p.size else items[0]
 
 
-def _wrong_params(kernel: Kernel, params: bytes) -> ShaderError:
+def _wrong_params(kernel: Shader, params: bytes) -> ShaderError:
     taken = ", ".join(f"{p.name} ({_struct_of(p).size})" for p in kernel.params) or "none"
     return ShaderError(
         f"got {len(params)} bytes of params, which is not a whole number of parameters. The "

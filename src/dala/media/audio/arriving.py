@@ -147,7 +147,7 @@ class LiveSound(Closing):
         return made
 
     def ends_with(self, end: Callable[[], object], wait: Callable[[], object]) -> None:
-        """Say what ends the source, and what waits for its end. Neither may hold this object.
+        """Set the functions that end the source and wait for its end. Neither may hold this object.
 
         The first is called when it is closed or collected, the second only when it is closed.
         """
@@ -217,7 +217,7 @@ class LiveVoice:
         return made
 
     def _take(self) -> None:
-        """Place what has arrived."""
+        """Place the samples that have arrived."""
         begin = self.begin()
         if begin is None:
             self._arrived.clear()
@@ -253,7 +253,7 @@ class _Steady:
             self._graph = SoundGraph([("aresample", f"{to_rate}:{_STEADY}")], rate, "stereo")
 
     def put(self, samples: Samples, time: float) -> Samples:
-        """Push a block with its time; return what is ready."""
+        """Push a block with its time; return the blocks that are ready."""
         if len(samples):
             self._graph.push(samples, round(time * self.rate) - self._first)
         return joined([*map(frame_samples, self._graph.pull())], "stereo")

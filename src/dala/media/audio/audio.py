@@ -11,6 +11,7 @@ import numpy as np
 
 from dala.budget import check_deadline
 from dala.errors import ParameterError
+from dala.errors.attributes import KnownAttributes
 from dala.media.audio.checks import (
     LAYOUT,
     LAYOUTS,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     pass
 
 
-class Audio(SoundEffects):
+class Audio(KnownAttributes, SoundEffects):
     """Sound in memory. Methods return new sounds; samples are never changed in place.
 
     ``sound[1.5:3]`` is a part of it by seconds, which keeps its time. ``numpy.asarray(sound)`` is

@@ -67,7 +67,7 @@ def check_number(
 
 
 def range_text(low: float, high: float, unit: str = "") -> str:
-    """Return what a number may be, for messages.
+    """Return the range of a number, for messages.
 
     >>> range_text(0, 10, "s"), range_text(1, math.inf)
     ('a number from 0 to 10 s', 'a number of at least 1')

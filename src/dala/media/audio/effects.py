@@ -96,7 +96,7 @@ def _compressor(given: Settings, rate: int) -> list[Step]:
 
 
 def limiter_step(limit: float, attack: float = 0.005, release: float = 0.05) -> Step:
-    """Return the filter of the limiter. It leaves alone what is below the limit, bit by bit."""
+    """Return the filter of the limiter. Samples below the limit keep every bit."""
     return (
         "alimiter",
         f"limit={_factor(limit)}:attack={attack * 1000}:release={release * 1000}:level=0:latency=1",

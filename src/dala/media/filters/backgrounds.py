@@ -1,4 +1,4 @@
-"""Virtual backgrounds: a mask, scaled along the edges of the picture, decides what is kept.
+"""Virtual backgrounds: a mask, scaled along the edges of the picture, selects the foreground.
 
 The mask of a model is much smaller than the picture. A guided filter fits it, window by window, as
 a linear function of the picture's luma at the size of the mask; the coefficients are scaled up and

@@ -10,7 +10,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from dala.errors import ParameterError
+from dala.errors import ParameterError, did_you_mean
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
 from dala.media.filters.declarations import declared, module_of
@@ -37,6 +37,8 @@ _TYPES: Final = {
 }
 
 
+#: What others call drawing text into a picture, in lower case.
+_TEXT: Final = ("text", "puttext", "drawtext", "addtext", "writetext")
 #: The calls of ``dala.media.gpu`` that are not filters.
 _OWN: Final = ("apply", "filters", "process_frame", "start_pipeline", "stop_pipeline")
 
@@ -177,6 +179,17 @@ def example(spec: FilterSpec) -> str:
     return f"result = {module_of(spec)}.{spec.name}({', '.join(arguments)})"
 
 
+def _instead(name: str) -> str:
+    """Return advice for a name that a module does not have: where it is, or what is like it."""
+    if name.startswith("_"):
+        return ""
+    if name in declared():
+        return f"It is in the other one: dala.media.{module_of(declared()[name])}.{name}."
+    if name.lower().replace("_", "") in _TEXT:
+        return 'A scene draws text: scene.add_text("Hello", position=(10, 10)).'
+    return did_you_mean(name, declared())
+
+
 def call(name: str, module: str) -> Callable[..., ImageLike]:
     """Return the call of a filter in a module.
 
@@ -185,7 +198,8 @@ def call(name: str, module: str) -> Callable[..., ImageLike]:
     """
     spec = None if name.startswith("_") else declared().get(name)
     if spec is None or module_of(spec) != module:
-        raise AttributeError(f"module 'dala.media.{module}' has no attribute {name!r}", name=name)
+        wrong = f"module 'dala.media.{module}' has no attribute {name!r}"
+        raise AttributeError(f"{wrong}. {_instead(name)}".removesuffix(" "), name=name)
     made = signature(spec)
     pictures, first, _ = ordered(spec)
     leading = [p.name for p in pictures]

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from dala import forks
-from dala.errors import DalaError
+from dala.errors import DalaError, ParameterError
 from dala.gpu.compute import Buffer, Pipeline, Spec, buffer_zeros
 from dala.gpu.compute.buffer import allocate
+from dala.gpu.compute.call.instant import BEGINNING, Instant
 from dala.gpu.compute.params import exact_key
+from dala.gpu.compute.passes.program import Previous
+from dala.gpu.compute.passes.state import FrameMemory, remembered
 from dala.media.filters.plans import PICTURE, Step, Values
 from dala.media.images import SourceImage, dtype_of
 from dala.typing import ImageLike, NDArray
@@ -49,6 +52,8 @@ class ResultSlot:
     sources: Sequence[Buffer]
     result: Buffer
     params: list[Values]
+    #: The sources that steps read, by number.
+    used: frozenset[int]
     #: The array over the result's memory that every view of it refers to, while one exists.
     view: weakref.ref[NDArray] | None = None
 
@@ -70,7 +75,8 @@ class ResultSlot:
     def read(self, sources: Sequence[Buffer]) -> None:
         """Let the pipeline read these buffers from now on."""
         for number, source in enumerate(sources):
-            self.pipeline.rebind(self.sources[number], source)
+            if number in self.used:  # a program may draw without the picture
+                self.pipeline.rebind(self.sources[number], source)
         self.sources = sources
 
     def lend(self) -> NDArray:
@@ -79,6 +85,13 @@ class ResultSlot:
         root = array.base if isinstance(array.base, np.ndarray) else array
         self.view = weakref.ref(root)
         return array
+
+
+def at_moment(step: Step, moment: Instant) -> Step:
+    """Return a step with the parameters that a moment gives its kernel."""
+    if not step.kernel.roles:
+        return step
+    return replace(step, params={**moment.given(step.kernel), **step.params})
 
 
 class CompiledChain:
@@ -91,21 +104,30 @@ class CompiledChain:
         self._results = results
         parts = picture.parts if isinstance(picture, PlanarImage) else (picture,)
         self.sources = [buffer_zeros(p.shape, p.dtype, device=device) for p in parts]
-        #: The inputs of each step: numbers, or buffers of what was given.
+        #: Results that the next frame reads.
+        self.memory = FrameMemory(remembered([(s.inputs, s.shape, s.dtype) for s in steps]), device)
+        #: The inputs of each step: numbers, results of the frame before, or buffers.
         self.inputs = [
             [
-                i if isinstance(i, int | Buffer)
+                i if isinstance(i, int | Previous | Buffer)
                 else buffer_zeros(i.shape, dtype_of(i), device=device)
                 for i in step.inputs
             ]
             for step in steps
         ]  # fmt: skip
-        self.between = [
-            buffer_zeros(s.shape, s.dtype, device=device, transient=True) for s in steps[:-1]
-        ]
+        self.between = {
+            n: buffer_zeros(s.shape, s.dtype, device=device, transient=True)
+            for n, s in enumerate(steps[:-1])
+            if n not in self.memory
+        }
         self.slots: list[ResultSlot] = []
         #: A slot whose result is always copied.
         self.spare: ResultSlot | None = None
+
+    @property
+    def all_slots(self) -> list[ResultSlot]:
+        """The slots, with the one whose result is copied."""
+        return [*self.slots, *([self.spare] if self.spare else [])]
 
     def slot(self, steps: Sequence[Step], lends: bool) -> tuple[ResultSlot, bool]:
         """Return a slot for the next frame, and whether its result's memory may be returned."""
@@ -123,13 +145,17 @@ class CompiledChain:
     def _slot(self, steps: Sequence[Step]) -> ResultSlot:
         last = steps[-1]
         result = buffer_zeros(last.shape, last.dtype, device=self.device)
-        made = [*self.between, result]
+        numbers = range(len(steps) - 1)
+        made = [self.between[n] if n in self.between else self.memory.now(n) for n in numbers]
+        made.append(result)
         pipeline = Pipeline()
         for step, given, output in zip(steps, self.inputs, made, strict=True):
             inputs = [
-                i if isinstance(i, Buffer) else self.sources[PICTURE - i] if i < 0 else made[i]
+                i if isinstance(i, Buffer)
+                else self.memory.before(i.step) if isinstance(i, Previous)
+                else self.sources[PICTURE - i] if i < 0 else made[i]
                 for i in given
-            ]
+            ]  # fmt: skip
             stage: Spec = {
                 "op": "run_kernel",
                 "kernel": step.kernel,
@@ -141,7 +167,8 @@ class CompiledChain:
                 pipeline.add(stage)
             except DalaError as error:
                 raise step.error(error) from error
-        return ResultSlot(pipeline, self.sources, result, [step.params for step in steps])
+        used = frozenset(PICTURE - i for s in self.inputs for i in s if type(i) is int and i < 0)
+        return ResultSlot(pipeline, self.sources, result, [step.params for step in steps], used)
 
     def run(
         self, slot: ResultSlot, picture: SourceImage, steps: Sequence[Step], shares_memory: bool
@@ -166,11 +193,11 @@ class CompiledChain:
 
     def close(self) -> None:
         """Free all buffers; the memory of results that the user holds stays valid."""
-        slots = [*self.slots, *([self.spare] if self.spare else [])]
-        for slot in slots:
+        for slot in self.all_slots:
             slot.pipeline.close()
             slot.result.free()
-        for b in (*self.sources, *self.between):
+        self.memory.close()
+        for b in (*self.sources, *self.between.values()):
             b.free()
         self.slots, self.spare, self.inputs = [], None, []
 
@@ -185,14 +212,31 @@ class FilterExecutor:
         self._shares_memory = shares_memory
         self._chains: OrderedDict[tuple[Hashable, ...], CompiledChain] = OrderedDict()
         self._last: ResultSlot | None = None
+        #: False if other executors work on other frames of the same stream.
+        self.alone = True
 
-    def run(self, picture: SourceImage, steps: Sequence[Step], out: NDArray | None) -> ImageLike:
+    def run(
+        self,
+        picture: SourceImage,
+        steps: Sequence[Step],
+        out: NDArray | None,
+        moment: Instant | None = None,
+    ) -> ImageLike:
         """Run steps on a frame and return the result as the frame's kind, or in ``out``."""
-        steps = [self._local(step) for step in steps]
-        chain = self._chain(picture, steps)
+        moment = moment or BEGINNING
+        local = [self._local(step) for step in steps]
+        chain = self._chain(picture, [at_moment(step, moment) for step in local])
+        if chain.memory and not self.alone:
+            raise ParameterError(
+                "a program that remembers frames needs one worker. Pass workers=1.",
+                argument="workers",
+            )
+        given = chain.memory.since(moment)
+        steps = [at_moment(step, given) for step in local]
         lends = self._shares_memory and out is None and picture.kind != "bytes"
         slot, lent = chain.slot(steps, lends)
         slot.set(steps)
+        chain.memory.begin(moment.frame, [s.pipeline for s in chain.all_slots])
         chain.run(slot, picture, steps, self._shares_memory)
         self._last = slot
         if out is not None:
@@ -305,9 +349,13 @@ def overlapped(
 
 
 def _key(step: Step) -> tuple[Hashable, ...]:
-    """Return what a compiled step depends on: everything but the values of its parameters."""
+    """Return the key of a compiled step: all it depends on but the values of its parameters."""
     inputs = tuple(
-        i if isinstance(i, int) else id(i) if isinstance(i, Buffer) else (i.shape, i.dtype.char)
+        i
+        if isinstance(i, int | Previous)
+        else id(i)
+        if isinstance(i, Buffer)
+        else (i.shape, i.dtype.char)
         for i in step.inputs
     )
     return step.kernel, inputs, step.shape, step.dtype, tuple(sorted(step.params))

@@ -390,7 +390,6 @@ def white_balance(steps: Steps, values: Values) -> None:
     if color is not None and temperature is not None:
         raise ParameterError(
             "white_balance: give color or temperature, got both.",
-            call="white_balance",
             argument="temperature",
         )
     if temperature is not None:

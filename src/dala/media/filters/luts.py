@@ -1,4 +1,4 @@
-"""Color look-up tables from any file: .cube, HALD pictures, and what OpenColorIO reads."""
+"""Color look-up tables from any file: .cube, HALD pictures, and formats of OpenColorIO."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala.arguments import checked_path
-from dala.errors import CubeError, MissingPackage
-from dala.extras import pip_install
+from dala.errors import CubeError
+from dala.extras import needing
 from dala.gpu.compute import Cube, load_cube
 from dala.gpu.compute.cube import SIZES
 from dala.notices import notify
@@ -86,7 +86,7 @@ def _title(path: Path) -> str:
 
 # OpenColorIO ------------------------------------------------------------------------------------
 def _ocio(path: Path) -> Cube:
-    """Sample what OpenColorIO makes of a file: curves, a table, or a table behind curves."""
+    """Sample OpenColorIO's reading of a file: curves, a table, or a table behind curves."""
     ocio = _package(path)
     name = repr(str(path))
     if not path.is_file():
@@ -122,13 +122,8 @@ def _ocio(path: Path) -> Cube:
 
 
 def _package(path: Path) -> OcioObject:
-    try:
+    with needing("load_lut", "color", "OpenColorIO", f", and {path.suffix} files need it"):
         import PyOpenColorIO
-    except ImportError:
-        raise MissingPackage(
-            f"load_lut: {path.suffix} files are read by OpenColorIO, which is not installed. "
-            f"Run: {pip_install('color')}"
-        ) from None
     return PyOpenColorIO
 
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 import numpy as np
 
 from dala import forks, resources
-from dala.arguments import Integer
+from dala.arguments import Integer, Quantity
 from dala.errors import FreedError, ParameterError, ShapeMismatch
 from dala.gpu.compute import buffer_zeros
+from dala.gpu.compute.call.instant import Instant
 from dala.media.filters.executor import FilterExecutor, overlapped
-from dala.media.filters.plans import PICTURE, Filter, Step, plan
+from dala.media.filters.plans import PICTURE, Filter, Step, plan, remember
 from dala.media.formats import SAME
+from dala.media.frame import Frame
 from dala.media.images import SourceImage, check_out, host_memory, read, wants_given_dtype
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray, PathLike
@@ -66,6 +68,7 @@ class FramePipeline(Closing):
         self._lock = forks.lock()
         self._executor = FilterExecutor(self.device, self._shares_memory)
         self._spare: list[FilterExecutor] = []
+        self._frames = 0
         self._filters: list[Filter] = []
         self._closed = False
         resources.track("frame pipeline", self.device, 0)
@@ -79,6 +82,8 @@ class FramePipeline(Closing):
         width: int | None = None,
         height: int | None = None,
         out: NDArray | None = None,
+        number: int | None = None,
+        time: float | None = None,
     ) -> _Image:
         """Apply a list of filters to a frame.
 
@@ -90,6 +95,10 @@ class FramePipeline(Closing):
             width: of bytes, in pixels; the context's by default.
             height: of bytes, in pixels; the context's by default.
             out: an array for the result.
+            number: the frame's number, for kernels that ask for it and programs that remember
+                frames: the same number is the same frame again, a lower one begins anew. By
+                default it is one more than the last.
+            time: seconds, for kernels that ask; by default the time of a Frame, else 0.
 
         Returns:
             A picture of the frame's kind, or ``out``.
@@ -104,7 +113,11 @@ class FramePipeline(Closing):
             self._check_open(call)
             listed = isinstance(filters, Sequence) and not isinstance(filters, memoryview)
             self._filters = list(filters) if listed else []
-            return cast("_Image", _apply(self._executor, picture, filters, out, call))
+            number = self._frames if number is None else Integer(0).check(call, "number", number)
+            moment, self._frames = _moment(frame, number), number + 1
+            if time is not None:
+                moment = moment._replace(time=Quantity().check(call, "time", time))
+            return cast("_Image", _apply(self._executor, picture, filters, out, call, moment))
 
     def stream(
         self,
@@ -121,11 +134,14 @@ class FramePipeline(Closing):
         Args:
             frames: an iterable; it is read on the calling thread.
             filters: the list, or a function from a frame's number to its list.
-            workers: how many frames are processed at the same time.
+            workers: how many frames are processed at the same time; one with programs that
+                remember frames.
         """
         call = "FramePipeline.stream"
         self._check_open(call)
-        Integer(1).check(call, "workers", workers)
+        workers = Integer(1).check(call, "workers", workers)
+        if not callable(filters) and remember(filters):
+            workers = 1
         try:
             source = iter(frames)
         except TypeError:
@@ -150,7 +166,8 @@ class FramePipeline(Closing):
             number, frame = item
             chosen = filters(number) if callable(filters) else filters
             picture = self._picture(frame, None, None, call)
-            return cast("_Image", _apply(executor, picture, chosen, None, call))
+            moment = _moment(frame, number)
+            return cast("_Image", _apply(executor, picture, chosen, None, call, moment))
 
         try:
             yield from overlapped(numbered(), executors, work, "dala-frames")
@@ -161,7 +178,10 @@ class FramePipeline(Closing):
         with self._lock:
             found = [self._spare.pop() for _ in range(min(count, len(self._spare)))]
         missing = count - len(found)
-        return found + [FilterExecutor(self.device, self._shares_memory) for _ in range(missing)]
+        found += [FilterExecutor(self.device, self._shares_memory) for _ in range(missing)]
+        for executor in found:
+            executor.alone = count == 1
+        return found
 
     def _return_executors(self, executors: list[FilterExecutor]) -> None:
         with self._lock:
@@ -238,7 +258,7 @@ class FramePipeline(Closing):
     # closing ----------------------------------------------------------------------------------
     def _check_open(self, call: str) -> None:
         if self._closed:
-            raise FreedError(f"{call}: the pipeline was stopped. Start a new one.", call=call)
+            raise FreedError(f"{call}: the pipeline was stopped. Start a new one.")
 
     def close(self) -> None:
         """Free all buffers; results stay valid. Closing twice has no effect."""
@@ -259,19 +279,26 @@ class FramePipeline(Closing):
             self._close()
 
 
+def _moment(frame: ImageLike, number: int) -> Instant:
+    """Return what kernels are given for a frame: its time, if it has one, and its number."""
+    time = frame.time if isinstance(frame, Frame) else None
+    return Instant(float(time or 0), number)
+
+
 def _apply(
     executor: FilterExecutor,
     picture: SourceImage,
     filters: Filters,
     out: NDArray | None,
     call: str,
+    moment: Instant,
 ) -> ImageLike:
     steps = plan(filters, picture.shape, picture.dtype, call)
     if not steps:
         steps = [Step(SAME, (PICTURE,), picture.shape, picture.dtype)]
     if out is not None and wants_given_dtype(picture, out, steps[-1].shape):
-        np.copyto(out, np.asarray(executor.run(picture, steps, None)))
+        np.copyto(out, np.asarray(executor.run(picture, steps, None, moment)))
         return out
     if out is not None:
         check_out(out, picture.kind, steps[-1].shape, steps[-1].dtype, call)
-    return executor.run(picture, steps, out)
+    return executor.run(picture, steps, out, moment)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from dala import memory
 from dala.arguments import checked_path
 from dala.errors import (
     DalaError,
-    DtypeError,
     ParameterError,
     ShapeError,
     ShapeMismatch,
@@ -38,7 +37,9 @@ from dala.gpu.compute.kernels.filter import (
 )
 from dala.gpu.compute.operation import Operation, Tensor
 from dala.gpu.compute.params import NUMBER_BYTES, check_params, check_values, exact_key, missing
+from dala.gpu.compute.passes.program import KernelProgram, Previous
 from dala.gpu.compute.runnable import Runnable
+from dala.media.filters.custom import custom_inputs, numbers
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.filters.luts import load_lut
 from dala.media.filters.sizes import settle_size
@@ -70,8 +71,8 @@ Values: TypeAlias = dict[str, Any]
 Filter: TypeAlias = "str | Runnable | tuple[str | Runnable, Mapping[str, FilterValue]]"
 
 
-#: An input of a step.
-StepInput: TypeAlias = "int | NDArray | Buffer"
+#: An input of a step: a picture or an earlier result, a result of the frame before, or an array.
+StepInput: TypeAlias = "int | Previous | NDArray | Buffer"
 
 #: Declare a function that adds the steps of a filter, or of an effect, to :class:`Steps`.
 recipe: Final = partial(picture_filter, is_recipe=True)
@@ -86,7 +87,7 @@ class Step:
     """
 
     kernel: Runnable
-    #: Numbers of earlier steps, :data:`PICTURE`, or arrays and buffers.
+    #: Earlier steps, :data:`PICTURE`, results of the frame before, or arrays and buffers.
     inputs: tuple[StepInput, ...]
     shape: Shape
     dtype: str
@@ -101,8 +102,14 @@ class Step:
     def moved(self, by: int) -> Step:
         """Return the step for a place after ``by`` others, the last of which is its picture."""
         # PICTURE is -1, so that the number after it is that of the first step.
-        inputs = tuple(i + by if isinstance(i, int) else i for i in self.inputs)
+        inputs = tuple(_moved(i, by) for i in self.inputs)
         return replace(self, inputs=inputs)
+
+
+def _moved(i: StepInput, by: int) -> StepInput:
+    if isinstance(i, Previous):
+        return Previous(i.step + by)
+    return i + by if isinstance(i, int) else i
 
 
 class Steps(list[Step]):
@@ -161,6 +168,12 @@ def plan(
     return steps
 
 
+def remember(filters: Sequence[Filter]) -> bool:
+    """Return True if a filter is a program that remembers frames."""
+    items = (f[0] if isinstance(f, tuple) else f for f in filters)
+    return any(isinstance(f, Runnable) and f.remembers for f in items)
+
+
 def _origin(item: object, number: int, call: str) -> str:
     name = item[0] if isinstance(item, tuple | list) and item else item
     name = name.name if isinstance(name, Runnable) else name
@@ -177,34 +190,29 @@ def _steps(item: Filter, shape: Shape, dtype: str, origin: str) -> list[Step]:
         except DalaError as error:
             raise error.within(origin) from error
     kernel = name if isinstance(name, Runnable) else _custom(name, origin)
-    if not kernel.inputs:
+    if isinstance(kernel, KernelProgram):
+        return _program_steps(kernel, shape, dtype, given, origin)
+    if not kernel.inputs and not (isinstance(kernel, Kernel) and kernel.decl.pixels):
         raise ParameterError(
-            f"{origin}: a custom filter must be a kernel whose first input is the picture; got one "
-            "without inputs."
+            f"{origin}: a custom filter must be a kernel whose first input is the picture, or one "
+            "without inputs that returns pixels."
         )
-    more = kernel.inputs[1 : len(kernel.inputs) - kernel.optional]
-    missed = [n for n in more if n not in given]
-    if missed:
-        raise ParameterError(
-            f"{origin}: {kernel.name} needs the input {missed[0]!r} besides the picture. "
-            f"Give it by name: {missed[0]}=..."
-        )
-    inputs = [
-        _custom_input(kernel, n, given.pop(n), shape) for n in kernel.inputs[1:] if n in given
+    inputs = custom_inputs(kernel, given, shape, origin).values()
+    picture = (PICTURE,) if kernel.inputs else ()  # without inputs, it draws over the picture
+    return [Step(kernel, (*picture, *inputs), shape, dtype, given)]
+
+
+def _program_steps(
+    program: KernelProgram, shape: Shape, dtype: str, given: Values, origin: str
+) -> list[Step]:
+    """Return the steps of a program of several passes; one without a picture draws over it."""
+    found: dict[str, StepInput] = dict.fromkeys(program.inputs[:1], PICTURE)
+    found |= custom_inputs(program, given, shape, origin)
+    found |= program.images
+    return [
+        Step(p.kernel, tuple(found[i] if isinstance(i, str) else i for i in p.inputs), *p[2:])
+        for p in program.planned(shape, dtype, given)
     ]
-    return [Step(kernel, (PICTURE, *inputs), shape, dtype, given)]
-
-
-def _custom_input(
-    kernel: Runnable, name: str, value: FilterValue, shape: Shape
-) -> NDArray | Buffer:
-    """Return an input of a custom kernel besides the picture: a second one, or numbers."""
-    kinds = {a.name: a.kind for a in kernel.decl.args} if isinstance(kernel, Kernel) else {}
-    if kinds.get(name) in ("pixel", "image"):
-        return second(cast("ImageLike", value), shape, kernel.name)
-    if isinstance(value, np.ndarray) and value.dtype == np.uint8:
-        return value
-    return _numbers(value, name, kernel.name)
 
 
 def _pair(item: object, origin: str) -> tuple[str | Runnable, Mapping[str, FilterValue]]:
@@ -324,7 +332,6 @@ def _check_names(spec: FilterSpec, given: Values) -> None:
                 raise ParameterError(
                     f"{spec.name}: missing required parameter 'size'. Give size=(width, height), "
                     "width=, height= or scale=.",
-                    call=spec.name,
                     argument="size",
                 )
             raise missing(spec.name, p.name)
@@ -346,7 +353,7 @@ def _input(
                 raise FileNotFoundError(f"{origin}: there is no file {path!r}.") from None
         if isinstance(value, Cube):
             return value.packed, dict(value.params)
-    return _numbers(value, p.name, call), {}
+    return numbers(value, p.name, call), {}
 
 
 def same_size(name: str, found: NDArray | Buffer, shape: Shape, call: str) -> NDArray | Buffer:
@@ -360,17 +367,6 @@ def same_size(name: str, found: NDArray | Buffer, shape: Shape, call: str) -> ND
             "Resize it first.",
         )
     return found
-
-
-def _numbers(value: object, name: str, call: str) -> NDArray | Buffer:
-    if isinstance(value, Buffer):
-        return value
-    if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
-        memory.check_copy(4 * value.size, call)
-    try:
-        return np.asarray(value, np.float32)
-    except (TypeError, ValueError):
-        raise DtypeError.invalid(call, name, "an array of numbers", value) from None
 
 
 @lru_cache(8)
@@ -456,7 +452,7 @@ def run(steps: Sequence[Step], source: Buffer, target: Buffer | None, call: str)
     """Run steps one after another; the last one writes ``target``, if given."""
     made: list[Buffer] = []
     for number, step in enumerate(steps):
-        inputs = [_buffer(i, source, made) for i in step.inputs]
+        inputs = [_buffer(i, source, made, steps) for i in step.inputs]
         output = target if number == len(steps) - 1 else None
         if output is None:
             output = allocate(source.engine, step.shape, step.dtype, zero=False, call=call)
@@ -468,9 +464,11 @@ def run(steps: Sequence[Step], source: Buffer, target: Buffer | None, call: str)
     return made[-1]
 
 
-def _buffer(i: int | NDArray | Buffer, source: Buffer, made: Sequence[Buffer]) -> Buffer:
+def _buffer(i: StepInput, source: Buffer, made: Sequence[Buffer], steps: Sequence[Step]) -> Buffer:
     if isinstance(i, int):
         return source if i == PICTURE else made[i]
+    if isinstance(i, Previous):  # of a single picture, which is the first frame
+        return buffer_zeros(steps[i.step].shape, steps[i.step].dtype, device=source.device)
     if isinstance(i, Buffer):
         return i.to(source.device)
     return from_dlpack(np.ascontiguousarray(i), device=source.device)

@@ -1,4 +1,4 @@
-"""Sizes of filters: what stands for one in a call, and those of files."""
+"""Sizes of filters: the arguments that stand for one in a call, and in files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCALE: Final = Quantity(1e-4, 1e4)
 
 
 def settle_size(spec: FilterSpec, given: dict[str, Any], shape: tuple[int, ...]) -> None:
-    """Replace what stands for a size among the parameters of a filter by the whole size."""
+    """Replace the arguments that stand for a size of a filter by the whole size."""
     if spec.sides:
         _take_sides(spec.name, given, shape)
     if spec.resizes and "size" in given:
@@ -49,7 +49,6 @@ def _take_sides(call: str, given: dict[str, Any], shape: tuple[int, ...]) -> Non
         raise ParameterError(
             f"{call}: give size=(width, height), or width= and height=, or scale=, got {names}. "
             "Only bytes need their own width and height besides.",
-            call=call,
             argument="size",
         )
     if "scale" in sides:

@@ -1,4 +1,4 @@
-"""``live.open`` and ``live.send``, and what scenes and surfaces call."""
+"""``live.open`` and ``live.send``, and the functions that scenes and surfaces call."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from functools import partial
-from os import PathLike
 from typing import TYPE_CHECKING, Final, Protocol, Unpack
+
+import numpy as np
 
 from dala.arguments import WAIT, Rate, Size
 from dala.errors import DalaError, FreedError, ParameterError, VideoError
@@ -18,9 +19,8 @@ from dala.media.frame import Frame
 from dala.media.images import check_pixels
 from dala.media.live.destination import destination_of
 from dala.media.live.muxing import SOUND_RATE
-from dala.media.live.options import StreamOptions
-from dala.media.live.output import LiveOutput
-from dala.media.live.sending import Arrived, LiveRun, SourceRun
+from dala.media.live.output import LiveOutput, StreamOptions
+from dala.media.live.sending import Arrived, LiveRun, PacedRun, SourceRun
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.media.video.files import open as open_video
@@ -29,9 +29,10 @@ from dala.media.video.source import VideoFile
 from dala.media.video.timing import DEFAULT_RATE
 from dala.notices import notify
 from dala.options import takes
-from dala.typing import ImageLike
+from dala.typing import ImageLike, NDArray, PathLike
 
 if TYPE_CHECKING:
+    from dala.gpu.render.thread import Renderer
     from dala.media.live.keywords import StreamKeywords
 
 _SIZE: Final = Size(2, expected="(width, height) in pixels, from 2 to 16384")
@@ -46,7 +47,7 @@ class FrameFilters(Protocol):
 
 @takes(StreamOptions)
 def open(
-    url: str | PathLike[str],
+    url: PathLike,
     size: tuple[int, int],
     *,
     fps: float | str | Fraction = 30,
@@ -85,7 +86,7 @@ def open(
 @takes(StreamOptions)
 def send(
     source: VideoFile | Reader,
-    url: str | PathLike[str],
+    url: PathLike,
     process: Callable[[Frame], ImageLike] | Sequence[Filter] | FrameFilters | None = None,
     *,
     seconds: float | None = None,
@@ -211,3 +212,60 @@ def _size_of(picture: ImageLike, call: str) -> tuple[int, int]:
         return picture.width, picture.height
     found = check_pixels(picture, call)
     return found.shape[1], found.shape[0]
+
+
+_CALL = "Surface.live"
+
+
+def live_surface(
+    renderer: Renderer,
+    url: PathLike,
+    seconds: float | None,
+    *,
+    fps: float,
+    **given: Unpack[StreamKeywords],
+) -> LiveRun:
+    """See ``Surface.live``."""
+    length = seconds_of(_CALL, seconds)
+    height, width = renderer.front.shape[:2]
+    output = open(url, (width, height), fps=fps, call=_CALL, **given)
+    pictures = _Presented(renderer, (width, height))
+    run = PacedRun(output, pictures, length, until=lambda: renderer.closed)
+    return started(run, seconds is not None)
+
+
+class _Presented:
+    """The newest frame of a surface; None if it was returned before."""
+
+    def __init__(self, renderer: Renderer, size: tuple[int, int]) -> None:
+        self._renderer = renderer
+        self._size = size
+        self._seen: int | None = None
+
+    def __call__(self, slot: int) -> ImageLike | None:
+        renderer = self._renderer
+        with renderer.front_lock:
+            if renderer.frames == self._seen:
+                return None
+            self._seen = renderer.frames
+            pixels = renderer.front.copy()
+        picture = _opaque(pixels)
+        if picture.shape[1::-1] == self._size:
+            return picture
+        return _fitted(picture, self._size)
+
+
+def _opaque(pixels: NDArray) -> NDArray:
+    """Return straight RGBA over black, as RGB."""
+    alpha = pixels[..., 3:]
+    if alpha.min() == 255:
+        return np.ascontiguousarray(pixels[..., :3])
+    return (pixels[..., :3] * (alpha.astype(np.uint16)) // 255).astype(np.uint8)
+
+
+def _fitted(picture: NDArray, size: tuple[int, int]) -> Frame | NDArray:
+    """Return a picture of a surface that was resized in the size of the stream."""
+    from dala.media import gpu
+
+    made: NDArray = gpu.resize(picture, *size, fit="pad")
+    return made

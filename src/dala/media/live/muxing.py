@@ -89,7 +89,7 @@ class Muxer:
         return sent
 
     def finish(self) -> list[Sent]:
-        """Send what the encoders hold; return it. ``close`` ends the stream."""
+        """Send the last packets of the encoders; return them. ``close`` ends the stream."""
         sent = self._mux(self._video.encode(None))
         if self._audio is not None:
             sent += self._mux(self._audio.encode(None))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from os import PathLike
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 import numpy as np
 
 from dala import forks
+from dala.arguments import SECONDS, WAIT, ArgumentKind, Integer, Quantity, Settings
 from dala.errors import DalaError, FreedError, ShapeError
 from dala.gpu.compute import from_array
 from dala.media.formats import to_sdr
@@ -22,20 +23,77 @@ from dala.media.live.backoff import Backoff
 from dala.media.live.connection import Connection, Item, LiveMeter, connection_error
 from dala.media.live.destination import Destination, destination_of
 from dala.media.live.muxing import SOUND_RATE, Samples, StreamSettings
-from dala.media.live.options import StreamOptions
 from dala.media.live.slots import SlotClock
 from dala.media.video import color
+from dala.media.video.options import EncoderOptions
 from dala.media.video.output.hardware import EncoderChoice, check_encoder, choose_encoder
 from dala.media.video.output.layouts import encoded_picture
 from dala.media.video.output.opening import set_tags
 from dala.media.video.source import DecodedFrame, pyav
 from dala.notices import notify
-from dala.options import takes
+from dala.options import Options, option, takes
 from dala.resources import Closing
 from dala.typing import ImageLike
 
 if TYPE_CHECKING:
     from dala.media.live.keywords import StreamKeywords
+
+
+class BitRate(ArgumentKind[int]):
+    """Bits a second: a number, or text such as "4M" or "800k".
+
+    >>> BitRate().check("live.open", "bit_rate", "2.5M")
+    2500000
+    """
+
+    expected = "bits a second, such as 4_000_000 or '4M'"
+    metavar = "N"
+
+    def accept(self, value: Any) -> int:
+        """Return the number."""
+        if isinstance(value, bool):
+            raise TypeError
+        text = str(value).strip().lower().removesuffix("bit/s").strip()
+        unit = {"k": 1e3, "m": 1e6, "g": 1e9}.get(text[-1:], 0)
+        found = float(text[:-1]) * unit if unit else float(text)
+        if not 1000 <= found <= 1e10:
+            raise ValueError
+        return round(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamOptions(Options):
+    """The options of everything that sends live.
+
+    Args:
+        bit_rate: bits a second of the pictures, such as 4_000_000 or "4M"; by default by the size.
+        key_frames: seconds between key frames, at which receivers can begin.
+        encoder: "auto" for hardware that works here, or the name of one; by default software.
+        options: options of the encoder, such as ``{"preset": "superfast"}``.
+        reconnect: seconds for which a lost receiver is tried again.
+        timeout: seconds until a receiver that does not answer counts as lost.
+        threads: encoding threads; 0 lets the encoder choose.
+    """
+
+    bit_rate: int | str | None = option(
+        BitRate(), None, "bits a second, such as 4M (by the size)", command=True
+    )
+    key_frames: float = option(
+        Quantity(0, 3600, "seconds", above=True),
+        2.0,
+        "seconds between key frames (2)",
+        command=True,
+    )
+    encoder: str | None = option(
+        EncoderOptions.specs()["encoder"].kind, None, "auto for hardware that works", command=True
+    )
+    options: Mapping[str, str | float] | None = option(Settings("a dict of the encoder's options"))
+    reconnect: float = option(
+        SECONDS, 300.0, "seconds for which what is lost is tried again (300)", command=True
+    )
+    timeout: float = option(WAIT, 10.0)
+    threads: int = option(Integer(0), 0)
+
 
 #: A function of the first sample and their number that returns (number, 2) samples at 48 kHz, or
 #: fewer if the others have not arrived yet: they are asked for again.

@@ -92,7 +92,7 @@ class LiveRun(Closing):
         return self._done.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end. Return False after ``timeout`` seconds; raise what ended the stream."""
+        """Wait for the end. Return False after ``timeout`` seconds; raise the stream's error."""
         end = None if timeout is None else monotonic() + timeout
         while not self._done.is_set():
             left = 0.5 if end is None else min(0.5, end - monotonic())

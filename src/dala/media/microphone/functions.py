@@ -119,7 +119,7 @@ class SoundCapture:
         self._thread = forks.thread(self._run, name="dala microphone")
 
     def start(self) -> LiveSound:
-        """Start the thread; return what it records, which ends it when closed or collected."""
+        """Start the thread; return its recording, which ends it when closed or collected."""
         made = LiveSound(self._source.label)
         self._sound = weakref.ref(made)
         try:

@@ -61,7 +61,7 @@ def _values(frame: AvObject) -> NDArray | None:
     pixels = rows[:, : frame.width * count].reshape(frame.height, frame.width, count)
     values = pixels.astype(np.uint16)
     if count == 2:
-        from dala.media.pictures.modes import rgba
+        from dala.media.pictures.pixels import rgba
 
         return rgba(values[..., 0], values[..., 1])
     return values[..., 0] if count == 1 else values

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
 
 import numpy as np
 
@@ -14,9 +14,13 @@ from dala.media.files import MODES, read_picture, store
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter
 from dala.media.pictures.options import PictureOptions
-from dala.media.pictures.profiles import fits
+from dala.media.pictures.pixels import fits
 from dala.notices import notify
 from dala.typing import PathLike, PictureSource
+
+if TYPE_CHECKING:
+    pass
+
 
 #: The default quality of JPEG and WebP.
 QUALITY: Final = 92
@@ -61,7 +65,8 @@ def filter_picture(
         top, dtype = (65535, np.uint16) if found.bits > 8 and kind in _DEEP else (255, np.uint8)
         pixels = np.rint(np.clip(np.nan_to_num(pixels), 0, 1) * top).astype(dtype)
     format = None if isinstance(target, str | Path) else kind.lstrip(".")
-    store(target, pixels, settings, format=format, background=options.background)
+    chosen = None if options.background == "white" else options.background
+    store(target, pixels, settings, format=format, background=chosen)
     height, width = pixels.shape[:2]
     return width, height
 

@@ -13,6 +13,9 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dala.budget import check_deadline
+from dala.errors import ParameterError
+
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowImage
 
@@ -25,7 +28,35 @@ FORMATS: Final = frozenset((
     "XVTHUMB",
 ))  # fmt: skip
 
+#: Pixels of a BMP with runs at most. Pillow fills its lines byte by byte, in Python: a few hundred
+#: bytes would take a minute.
+MAX_RUN_PIXELS: Final = 1 << 22
+
 _POSTSCRIPT: Final = (b"%!PS", b"\xc5\xd0\xd3\xc6")
+
+
+class CheckedBytes(io.BytesIO):
+    """The bytes of a file for a decoder; each of its reads looks at the deadline."""
+
+    def __init__(self, data: bytes, call: str) -> None:
+        super().__init__(data)
+        self._call = call
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Return bytes, unless the time of ``dala.limits`` has ended."""
+        check_deadline(self._call)
+        return super().read(size)
+
+
+def check_runs(image: PillowImage, name: str) -> None:
+    """Refuse a large BMP with runs."""
+    width, height = image.size
+    tiles = getattr(image, "tile", ())
+    if any(tile[0] == "bmp_rle" for tile in tiles) and width * height > MAX_RUN_PIXELS:
+        raise ParameterError(
+            f"Frame.open: {name} is a compressed BMP of {width} x {height} pixels, more than "
+            f"{MAX_RUN_PIXELS:,}. Save it without compression, or as a PNG."
+        )
 
 
 def open_image(source: Path | io.BytesIO) -> PillowImage:

@@ -46,7 +46,7 @@ def box(node: Node, width: float, height: float) -> Box:
     """Return the node's box before rotation, for content of this size."""
     values = node.property_values
     w, h = node.box_size(width, height)
-    across, down = values["anchor"]
+    across, down = node.anchor_point
     return values["x"] - across * w, values["y"] - down * h, w, h
 
 
@@ -102,7 +102,7 @@ def named_position(node: Node, name: str, call: str) -> tuple[float, float]:
     w, h = node.box_size(*node.natural())
     left = round_half_up((outer_w - w) * across + node.margin * (1 - 2 * across))
     top = round_half_up((outer_h - h) * down + node.margin * (1 - 2 * down))
-    anchor = node.property_values["anchor"]
+    anchor = node.anchor_point
     return left + anchor[0] * w, top + anchor[1] * h
 
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from dala.media.scene.animation.animation import Animation, Followed
-    from dala.media.scene.animation.interpolation import AnimatedValue
-    from dala.media.scene.animation.keyframes import Keyframe
+    from dala.media.scene.animation.keyframes import AnimatedValue, Keyframe
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.nodes.property_types import NodeArgument
@@ -145,6 +144,6 @@ class NodeBuilder(BuilderMethods, ABC):
 
 
 def close_late(opening: Future[Source] | Future[ScenePlayer]) -> None:
-    """Close what a thread opened too late, when no one waits for it."""
+    """Close a source that a thread opened too late, when no one waits for it."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()

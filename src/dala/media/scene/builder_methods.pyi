@@ -5,6 +5,8 @@ from fractions import Fraction
 from typing import Protocol, TypeAlias, overload
 
 from dala.gpu.compute.runnable import Runnable
+from dala.gpu.paint import Gradient
+from dala.gpu.path import Path
 from dala.media.audio.arriving import LiveSound
 from dala.media.audio.audio import Audio
 from dala.media.audio.effects import EffectValue
@@ -14,6 +16,8 @@ from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.image import ImageNode, OverlayNode
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import Node
+from dala.media.scene.nodes.shape import ShapeNode
+from dala.media.scene.nodes.svg import SvgNode
 from dala.media.scene.nodes.text import SubtitlesNode, TextNode
 from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.nodes.video import VideoNode
@@ -23,7 +27,7 @@ from dala.media.sources.seconds import TimeLike
 from dala.media.sources.speed import SpeedLike
 from dala.media.texture import Texture
 from dala.media.transitions.spec import TransitionLike
-from dala.typing import ColorLike, ImageLike, ParamValue
+from dala.typing import ColorLike, ImageLike, ParamValue, PathLike
 
 class SupportsAt(Protocol):
     def at(self, time: float, /) -> object: ...
@@ -282,6 +286,74 @@ class BuilderMethods:
         | None = None,
         volume: float = 1.0,
     ) -> SceneNode: ...
+    def add_shape(
+        self,
+        path: Path | str,
+        *,
+        id: str | None = None,
+        margin: float = 0.0,
+        duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
+        x: float = 0.0,
+        y: float = 0.0,
+        width: float = 1.0,
+        position: str | tuple[float, float] | Sequence[float] | None = None,
+        anchor: str | Sequence[float] | None = None,
+        scale: float = 1.0,
+        rotation: float = 0.0,
+        opacity: float = 1.0,
+        z_index: float = 0.0,
+        visible: bool = True,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        blend: str = "over",
+        shadow: tuple[float, float, float]
+        | tuple[float, float, float, ColorLike]
+        | bool
+        | None = None,
+        fill: ColorLike | Gradient | None = None,
+        stroke: ColorLike | Gradient | None = None,
+        trim: Sequence[float] = ...,
+        rule: str = "nonzero",
+        cap: str = "butt",
+        join: str = "miter",
+        miter: float = 10.0,
+        dash: Sequence[float] = ...,
+        offset: float = 0.0,
+    ) -> ShapeNode: ...
+    def add_svg(
+        self,
+        svg: PathLike,
+        *,
+        id: str | None = None,
+        margin: float = 0.0,
+        duration: TimeLike | None = None,
+        transition: TransitionLike | None = None,
+        x: float = 0.0,
+        y: float = 0.0,
+        width: float | None = None,
+        height: float | None = None,
+        position: str | tuple[float, float] | Sequence[float] | None = None,
+        size: tuple[float | None, float | None] | Sequence[float] | None = None,
+        anchor: str | Sequence[float] = ...,
+        scale: float = 1.0,
+        rotation: float = 0.0,
+        opacity: float = 1.0,
+        z_index: float = 0.0,
+        visible: bool = True,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        fit: str = "stretch",
+        blend: str = "over",
+        radius: float = 0.0,
+        border_width: float = 0.0,
+        border_color: ColorLike = ...,
+        border: tuple[float, ColorLike] | Sequence[float] | None = None,
+        shadow: tuple[float, float, float]
+        | tuple[float, float, float, ColorLike]
+        | bool
+        | None = None,
+    ) -> SvgNode: ...
     def add_subtitles(
         self,
         subtitles: str | os.PathLike[str],
@@ -317,6 +389,7 @@ class BuilderMethods:
         | None = None,
         text: str = "",
         font: str | os.PathLike[str] | Sequence[str] | None = None,
+        wrap: bool = True,
         weight: str | int = "regular",
         italic: bool = False,
         color: ColorLike = ...,
@@ -359,6 +432,7 @@ class BuilderMethods:
         | bool
         | None = None,
         font: str | os.PathLike[str] | Sequence[str] | None = None,
+        wrap: bool = True,
         weight: str | int = "regular",
         italic: bool = False,
         color: ColorLike = ...,

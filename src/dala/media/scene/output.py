@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from dala.arguments import Flag
 from dala.errors import ParameterError
-from dala.media.live.options import StreamOptions
+from dala.media.live.output import StreamOptions
 from dala.media.scene.builder import NodeBuilder
-from dala.media.scene.clock import frame_rate
-from dala.media.scene.follow.target import in_real_time
+from dala.media.scene.follow.follower import in_real_time
 from dala.media.scene.nodes.group import GroupNode
-from dala.media.scene.options import POSITIVE, START, RenderOptions
+from dala.media.scene.options import POSITIVE, START, RenderOptions, frame_rate
 from dala.media.sources.seconds import to_fraction
 from dala.media.video.options import EncodeOptions
 from dala.options import takes

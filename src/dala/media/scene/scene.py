@@ -22,31 +22,34 @@ from dala import forks
 from dala.arguments import Integer
 from dala.budget import Charging, check_deadline
 from dala.errors import FreedError, ParameterError, did_you_mean
+from dala.gpu.compute.call.instant import Instant
 from dala.gpu.compute.composite import Compositor
 from dala.media.frame import Frame
 from dala.media.scene.animation.animation import Animation, Animator
 from dala.media.scene.animation.presence import Presence
-from dala.media.scene.clock import Clock, FrameRateMeter
 from dala.media.scene.compositor.base_layer import BaseLayer
 from dala.media.scene.compositor.display_list import DisplayList
 from dala.media.scene.compositor.drawing import NodeDrawer
 from dala.media.scene.compositor.framebuffers import FramebufferPool
 from dala.media.scene.compositor.painting import due_effects, paint
 from dala.media.scene.compositor.pictures import LivePicture
+from dala.media.scene.follow.follower import is_real_time
 from dala.media.scene.follow.following import Followers, Following
 from dala.media.scene.layouts import Layouts
 from dala.media.scene.nodes import builtin  # noqa: F401
-from dala.media.scene.nodes.effect import EffectNode, join_chain
+from dala.media.scene.nodes.effect import EffectNode, is_backdrop, join_chain
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.image import ImageNode
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.property_types import ChoiceType, ColorType, Rgba
 from dala.media.scene.nodes.timeline import TimelineClip
+from dala.media.scene.options import Clock, FrameRateMeter
 from dala.media.scene.output import SceneOutput
 from dala.media.scene.report import SceneReport
 from dala.media.scene.sound.ducking import Duck
 from dala.media.scene.sound.methods import SceneSounds
+from dala.media.sources.seconds import Moment
 from dala.media.texture import Texture, TexturePool
 from dala.memory import new_accounts
 from dala.resources import Closing, track, untrack
@@ -124,6 +127,8 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
         #: The nodes of other scenes that show this one.
         self._shown_by: WeakSet[SceneNode] = WeakSet()
         self._ordered = False
+        #: Whether frames were asked for: then all are of the scene's size.
+        self._whole = False
         self._rate = FrameRateMeter()
         self._pictures: WeakKeyDictionary[Texture, LivePicture] = WeakKeyDictionary()
         self._textured = False
@@ -133,6 +138,10 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
         self._root = GroupNode(self, None, {"id": "scene"})
         #: Sets animated properties when the scene's time changes.
         self.animator = Animator()
+        #: Effects whose kernels are given the time, the frame's number or the date.
+        self.timed: list[EffectNode] = []
+        #: The number of the last frame, of the scene's frame rate; -1 before the first.
+        self.number = -1
         self._presence = Presence(self)
         #: The nodes that follow targets.
         self.followers = Followers()
@@ -233,20 +242,40 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
         ...     [float(scene.render().time) for _ in range(3)]
         [0.0, 0.1, 0.2]
         """
-        with self._lock:  # one frame at a time, and no changes meanwhile
-            return self._render(time)
+        self._whole = True
+        return self._reduced_frame(time, 1)
 
-    def _render(self, time: float | Fraction | None) -> Frame:
+    def _reduced_frame(self, time: float | Fraction | None, reduction: int) -> Frame:
+        """Return the frame of a time, that many times smaller if nothing needs all its pixels."""
+        with self._lock:  # one frame at a time, and no changes meanwhile
+            reduction = 1 if self._whole else reduction
+            if any(node.remembers for node in self.timed) and not is_real_time():
+                wanted, known = self._number(self._clock.moment(time)), self.number
+                first = 0 if wanted < known else known + 1
+                for number in range(first, wanted):
+                    self._render(number / self._clock.rate, reduction)
+            return self._render(time, reduction)
+
+    def _number(self, moment: Moment) -> int:
+        return round(moment.seconds * self._clock.rate)
+
+    def _render(self, time: float | Fraction | None, reduction: int) -> Frame:
         begin = perf_counter()
         self._check_open("Scene.render")
         check_deadline("Scene.render")
         moment = self._clock.moment(time)
         with Charging(self.accounts), self._compositor.batched():
+            self._reduce(reduction)
             self._presence.advance(moment)
             if self.animator.error is not None:
                 self.errors["animation"] = self.animator.error
             if self.followers:
                 self.followers.advance(moment)
+            self.timed = [node for node in self.timed if self._nodes.get(node.id) is node]
+            number = self._number(moment)
+            for node in self.timed:
+                node.at_moment(Instant(moment.seconds, number))
+            self.number = number  # after they have compared it
             if self._textured and any(t.version != s.seen for t, s in self._pictures.items()):
                 self._update_textures()
             self._draw()
@@ -254,11 +283,20 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
         self.frame_count += 1
         front = self._pool.front
         assert front is not None
-        frame = Frame._of(front.lend(), self.width, self.height, moment.pts, moment.time_base)
+        size = front.surface.width, front.surface.height
+        frame = Frame._of(front.lend(), *size, moment.pts, moment.time_base)
         now = perf_counter()
         self._rate.tick(now)
         self._frame_stats["ms"] = (now - begin) * 1000
         return frame
+
+    def _reduce(self, reduction: int) -> None:
+        """Draw that many times smaller from now on; inner scenes read it before they are drawn."""
+        if reduction > 1 and any(map(is_backdrop, self._nodes.values())):
+            reduction = 1  # effects on everything below are measured in pixels
+        if self._pool.reduce(reduction):
+            self._base.close()
+            self._layer.invalidate()
 
     def _draw(self) -> None:
         """Update a framebuffer, unless nothing changed since the last frame."""
@@ -286,7 +324,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
         if base.made and pool.full:
             base.close()  # its memory is better spent on the second framebuffer
         surface = pool.take().surface
-        if len(pool.framebuffers) == 1:
+        if len(pool.framebuffers) == 1 and pool.reduction == 1:
             base.note_changes(layer)
             base.consider(layer, rects)
         drawn = paint(self._drawer, layer, surface, due, self._background, base)

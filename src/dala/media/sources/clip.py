@@ -12,8 +12,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 from dala.errors import ParameterError
-from dala.media.sources.moment import Moment
-from dala.media.sources.seconds import TimeLike, seconds_of, to_fraction
+from dala.media.sources.seconds import Moment, TimeLike, seconds_of, to_fraction
 from dala.media.sources.speed import Speed, SpeedLike
 
 #: (from, to) in seconds of the source; None stands for its beginning or end.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from dala.errors import ParameterError
 
@@ -66,3 +67,32 @@ def seconds_of(value: TimeLike, call: str, name: str) -> Fraction:
 def _nearest(value: float) -> Fraction:
     """Cached, because all sources of a scene use the same times."""
     return Fraction(value).limit_denominator(1_000_000)
+
+
+@dataclass(eq=False, slots=True)
+class Moment:
+    """The time at which a frame is shown.
+
+    ``seconds`` is a float; ``exact`` is ``pts * time_base``, computed when it is first read.
+
+    >>> Moment(0.1, 1, Fraction(1, 10)).exact
+    Fraction(1, 10)
+    """
+
+    #: Seconds.
+    seconds: float
+    pts: int
+    time_base: Fraction
+    _exact: Fraction | None = None
+
+    @classmethod
+    def of(cls, exact: Fraction) -> Self:
+        """Return the moment of an exact time in seconds."""
+        return cls(float(exact), 1, exact, exact)
+
+    @property
+    def exact(self) -> Fraction:
+        """The time in seconds as a fraction."""
+        if self._exact is None:
+            self._exact = self.pts * self.time_base
+        return self._exact

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dala.budget import check_deadline
-from dala.media.subtitles import markup
-from dala.media.subtitles.cue import Cue, Parsed, short
-from dala.media.subtitles.times import is_timing, timing
+from dala.media.subtitles.cue import Cue, Parsed, is_timing, plain, short, timing
 
 _ASS: Final = re.compile(r"\{\\[^{}]*+\}")
 _ALIGNED: Final = re.compile(r"\\an([1-9])")
@@ -73,5 +71,5 @@ def _cue(raw: str, times: tuple[float, float, str]) -> Cue:
     settings = {name: value for name, _, value in parts if name and value}
     if aligned := _ALIGNED.search("".join(_ASS.findall(raw))):
         settings["an"] = aligned[1]
-    text = markup.plain(_ASS.sub("", raw))
+    text = plain(_ASS.sub("", raw))
     return Cue(start, stop, text.text, settings, *text[1:])

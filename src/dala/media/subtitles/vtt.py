@@ -10,10 +10,8 @@ import re
 from typing import Final
 
 from dala.budget import checked
-from dala.media.subtitles import markup
-from dala.media.subtitles.cue import Cue, Parsed
+from dala.media.subtitles.cue import Cue, Parsed, is_timing, plain_vtt
 from dala.media.subtitles.srt import read_blocks
-from dala.media.subtitles.times import is_timing
 
 _BLOCK: Final = re.compile(r"(NOTE|STYLE|REGION)(?:[ \t].*)?$")
 #: The old form of a region: a line of the header.
@@ -49,7 +47,7 @@ def parse(lines: list[str]) -> Parsed:
 
     def cue(raw: str, times: tuple[float, float, str]) -> Cue:
         settings = _settings(found, times[2].split(), ":", _SETTINGS)
-        text = markup.plain_vtt(raw)
+        text = plain_vtt(raw)
         return Cue(times[0], times[1], text.text, settings, *text[1:])
 
     def comment(at: int) -> int:

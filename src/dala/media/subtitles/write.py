@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 from dala.arguments import Selection
 from dala.errors import ParameterError
-from dala.media.subtitles.cue import Cue
-from dala.media.subtitles.times import clock
+from dala.media.subtitles.cue import Cue, clock
 
 
 def format_subtitles(cues: Iterable[Cue], kind: str = "srt") -> str:
@@ -58,7 +57,7 @@ def _srt(cue: Cue) -> str:
 
 
 def _vtt(cue: Cue) -> str:
-    from dala.media.subtitles.markup import COLORS
+    from dala.media.subtitles.cue import COLORS
 
     text = _styled(cue, html.escape(_text(cue), quote=False))
     for name, color in COLORS.items():

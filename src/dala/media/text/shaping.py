@@ -203,7 +203,7 @@ _warned = False
 
 
 def warn_unshaped(text: str) -> None:
-    """Warn once if a text needs the ``text`` extra and it is not installed."""
+    """Warn once if a text needs HarfBuzz and it is not installed."""
     global _warned
     if _warned or text.isascii() or fonts.harfbuzz() is not None:
         return
@@ -213,7 +213,7 @@ def warn_unshaped(text: str) -> None:
             name = unicodedata.name(one, f"U+{ord(one):04X}")
             warnings.warn(
                 f"set_text: {name} needs shaping, and HarfBuzz is not installed, so letters are "
-                f"not joined. Run: {pip_install('text')}",
+                f"not joined. Run: {pip_install('media')}",
                 UserWarning,
                 stacklevel=3,
             )

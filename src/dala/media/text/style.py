@@ -36,7 +36,7 @@ Padding: TypeAlias = "float | tuple[float, ...]"
 
 
 def _checked(kind: ArgumentKind[Any], default: Any) -> Any:
-    """Declare a field with what it accepts; None too, if that is the default."""
+    """Declare a field with its kind; None is accepted too, if it is the default."""
     return field(default=default, metadata={"kind": kind})
 
 
@@ -66,6 +66,7 @@ class TextStyle:
         letter_spacing: extra space between letters.
         direction: "ltr", "rtl", or "auto".
         overflow: "clip" or "ellipsis".
+        wrap: whether lines are wrapped to the width; if not, the width only aligns them.
         subpixel: whether letters are positioned at quarter pixels.
         blend: the space that the picture will be blended in. For "srgb" the edges are corrected so
             that they look as if blended in linear light; "linear" leaves them as they are.
@@ -96,6 +97,7 @@ class TextStyle:
     letter_spacing: float = _checked(Quantity(-1000, 1000), 0)
     direction: str = _checked(Selection(*DIRECTIONS), "auto")
     overflow: str = _checked(Selection(*OVERFLOWS), "clip")
+    wrap: bool = _checked(Flag(), True)
     subpixel: bool = _checked(Flag(), True)
     blend: str = _checked(Selection(*BLENDS), "srgb")
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
@@ -22,11 +23,13 @@ import numpy as np
 
 from dala import memory
 from dala.budget import checked
-from dala.errors import DtypeError, ParameterError
+from dala.errors import DtypeError, ParameterError, counted
 from dala.gpu.color import color_to_rgba
+from dala.gpu.path import Path
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.glyphs import STEPS, AtlasReport, GlyphStyle, atlas
 from dala.media.text.layout import LineBreaker, TextLine
+from dala.media.text.outlines import outline_of
 from dala.media.text.painting import (
     ColorLayer,
     PlacedMask,
@@ -41,8 +44,9 @@ from dala.media.text.painting import (
     shift_mask,
     two_layer_table,
 )
-from dala.media.text.shaping import ShapingOptions, warn_unshaped
+from dala.media.text.shaping import ShapedRun, ShapingOptions, warn_unshaped
 from dala.media.text.style import TextStyle
+from dala.notices import notify
 from dala.typing import NDArray
 
 __all__ = ["TextPicture", "TextStyle", "atlas_report", "clear_atlas", "set_text"]
@@ -155,13 +159,64 @@ def set_text(text: str, style: TextStyle | None = None) -> TextPicture:
         raise ParameterError(
             f"set_text: text must have at most {MAX_CHARACTERS} characters, got {len(text)}. "
             "Split it.",
-            argument="text",
         )
-    plan = _plan(style, fonts.generation)
     text = clean(text)
     warn_unshaped(text)
-    lines = _lines(plan, text)
-    return _paint(plan, lines)
+    return _paint(*_planned(text, style))
+
+
+def _planned(text: str, style: TextStyle) -> tuple[_Plan, list[TextLine]]:
+    """Return the lines of a text that is clean."""
+    plan = _plan(style, fonts.generation)
+    return plan, _lines(plan, text)
+
+
+def measure_text(text: str, style: TextStyle) -> tuple[float, float]:
+    """Return width and height of a text's box, without drawing it.
+
+    >>> width, height = measure_text("Hello", TextStyle(size=40))
+    >>> measure_text("Hello", TextStyle(size=80))[0] / width, height
+    (2.0, 48.0)
+    """
+    plan, lines = _planned(clean(text), style)
+    left, top, right, bottom = plan.padding
+    widest = max(line.width for line in lines)
+    return (
+        float(style.width or widest + left + right),
+        float(style.height or len(lines) * plan.pitch + top + bottom),
+    )
+
+
+def has_color(text: str, style: TextStyle) -> bool:
+    """Return True if a font has some of the letters in color only.
+
+    >>> has_color("Hi", TextStyle())
+    False
+    """
+    _, lines = _planned(clean(text), style)
+    faces = {id(run.shaped.face): run.shaped.face for line in lines for run in line.runs}
+    return any(face.has_images or face.file.color for face in faces.values())
+
+
+def text_outline(text: str, style: TextStyle) -> Path:
+    """Return the outlines of a text's letters, with (0, 0) at the corner of its box.
+
+    Letters that a font has in color only have no outline.
+
+    >>> text_outline("i", TextStyle(size=100)).verbs.count(0)
+    2
+    """
+    plan, lines = _planned(clean(text), style)
+    box = math.ceil(measure_text(text, style)[0] - 1e-6)
+    verbs: list[bytes] = []
+    points: list[NDArray] = []
+    for shaped, pen, base in _pens(plan, lines, box):
+        look = plan.glyph_style(shaped.face, 0.0)
+        for glyph, x, y in zip(shaped.glyphs, shaped.xs, shaped.ys, strict=True):
+            found = outline_of(shaped.face, glyph, look.bold, look.italic)
+            verbs.append(found.verbs)
+            points.append(found.points * plan.size + (pen + x, base + y))
+    return Path(b"".join(verbs), np.concatenate(points) if points else ())
 
 
 def clean(text: str) -> str:
@@ -180,10 +235,16 @@ def _lines(plan: _Plan, text: str) -> list[TextLine]:
     most = int(MAX_SIDE // plan.pitch)
     if plan.inner_height is not None:
         most = max(int((plan.inner_height + 1e-6) // plan.pitch), 1)
-    lines = plan.breaker.lines(text, plan.inner_width, most)
+    lines = plan.breaker.lines(text, plan.inner_width if plan.style.wrap else None, most)
     if plan.inner_height is not None:
         if len(lines) > most and plan.style.overflow == "ellipsis":
             lines = [*lines[: most - 1], plan.breaker.shorten(lines[most - 1], plan.inner_width)]
+        elif len(lines) > most:
+            notify(
+                f"set_text: the text {text[:40]!r} is cut: its box, {plan.style.height:g} pixels "
+                f"high, has room for {counted(most, 'lines')}. Give it more height or a smaller "
+                "size, or set overflow='ellipsis'."
+            )
     elif len(lines) * plan.pitch > MAX_SIDE:
         _too_large(max(line.width for line in lines), len(lines) * plan.pitch)
     return lines
@@ -197,13 +258,11 @@ def _too_large(width: float, height: float) -> None:
     )
 
 
-def _place(plan: _Plan, lines: list[TextLine], box: int, outline: float) -> list[PlacedMask]:
-    """Return the mask of every glyph with its position in the text box."""
+def _pens(plan: _Plan, lines: list[TextLine], box: int) -> Iterator[tuple[ShapedRun, float, int]]:
+    """Yield each run of glyphs, the position of its pen in the text box and its baseline."""
     left, top, right, _ = plan.padding
     space = box - left - right
     align = plan.style.align
-    subpixel = plan.style.subpixel
-    placed: list[PlacedMask] = []
     for number, line in checked(enumerate(lines), "set_text"):
         base = round(top + number * plan.pitch + plan.rise)
         free = space - line.width
@@ -218,16 +277,23 @@ def _place(plan: _Plan, lines: list[TextLine], box: int, outline: float) -> list
         pen = left + (0.0 if stretch else free * {"left": 0, "center": 0.5, "right": 1}[side])
         for shaped, _, spaces in line.runs:
             if not spaces:
-                if subpixel:
-                    spots = [math.floor((pen + x) * STEPS + 0.5) for x in shaped.xs]
-                else:
-                    spots = [math.floor(pen + x + 0.5) * STEPS for x in shaped.xs]
-                wanted = [(g, spot % STEPS) for g, spot in zip(shaped.glyphs, spots, strict=True)]
-                masks = atlas.gather(plan.glyph_style(shaped.face, outline), wanted)
-                for mask, spot, y in zip(masks, spots, shaped.ys, strict=True):
-                    if mask[3]:
-                        placed.append(PlacedMask(mask, spot // STEPS + mask[1], base + y + mask[2]))
+                yield shaped, pen, base
             pen += shaped.width + spaces * stretch
+
+
+def _place(plan: _Plan, lines: list[TextLine], box: int, outline: float) -> list[PlacedMask]:
+    """Return the mask of every glyph with its position in the text box."""
+    placed: list[PlacedMask] = []
+    for shaped, pen, base in _pens(plan, lines, box):
+        if plan.style.subpixel:
+            spots = [math.floor((pen + x) * STEPS + 0.5) for x in shaped.xs]
+        else:
+            spots = [math.floor(pen + x + 0.5) * STEPS for x in shaped.xs]
+        wanted = [(g, spot % STEPS) for g, spot in zip(shaped.glyphs, spots, strict=True)]
+        masks = atlas.gather(plan.glyph_style(shaped.face, outline), wanted)
+        for mask, spot, y in zip(masks, spots, shaped.ys, strict=True):
+            if mask[3]:
+                placed.append(PlacedMask(mask, spot // STEPS + mask[1], base + y + mask[2]))
     return placed
 
 

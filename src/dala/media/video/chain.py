@@ -12,9 +12,10 @@ from typing import Any
 
 from dala.errors import FreedError
 from dala.gpu.compute import Buffer, buffer_zeros, from_dlpack
+from dala.gpu.compute.call.instant import Instant
 from dala.gpu.compute.kernel import get
 from dala.media.filters.executor import FilterExecutor, PlanarImage, overlapped
-from dala.media.filters.plans import PICTURE, Filter, Step, plan
+from dala.media.filters.plans import PICTURE, Filter, Step, plan, remember
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import host_memory, read
 from dala.media.video.borrowed import BorrowedFrame
@@ -66,7 +67,11 @@ class VideoChain(Closing):
         # GPUs want aligned 4-byte pixels; the CPU is as fast with 3, in less memory.
         self._channels = 3 if shares else 4
         count = (1 if shares else 2) if workers is None else workers
+        if not callable(filters) and remember(filters):
+            count = 1
         self._executors = [FilterExecutor(self.device, shares, _RESULTS) for _ in [None] * count]
+        for executor in self._executors:
+            executor.alone = count == 1
         self._closed = False
         #: The properties of the last frame that its steps depend on, and those steps.
         self._last_plan: tuple[tuple[Hashable, ...], tuple[list[Step], str | None]] | None = None
@@ -77,17 +82,22 @@ class VideoChain(Closing):
             raise FreedError(f"{_CALL}: the chain is closed. Create another.")
         if len(self._executors) == 1:
             # A map keeps no frame alive: its memory is free for the next one.
-            return map(partial(self._filtered, self._executors[0]), frames)
-        return overlapped(iter(frames), self._executors, self._filtered, "dala-video")
+            return map(partial(self._filtered, self._executors[0]), enumerate(frames))
+        return overlapped(enumerate(frames), self._executors, self._filtered, "dala-video")
 
-    def _filtered(self, executor: FilterExecutor, frame: Frame | BorrowedFrame) -> Frame:
+    def _filtered(
+        self, executor: FilterExecutor, numbered: tuple[int, Frame | BorrowedFrame]
+    ) -> Frame:
+        number, frame = numbered
         if isinstance(frame, Frame) and frame.format not in PLANAR:
             picture = read(frame, None, None, _CALL)
             steps = plan(self._list(frame), picture.shape, picture.dtype, _CALL)
         else:
             steps, span = self._between_planes(frame)
             picture = _Planes(frame, span)
-        made = executor.run(picture, steps, None)
+        made = executor.run(
+            picture, steps, None, Instant(float((frame.pts or 0) * frame.time_base), number)
+        )
         assert isinstance(made, Frame)
         return made
 

@@ -110,7 +110,7 @@ def is_playlist(head: bytes) -> bool:
 def container_options(
     scheme: str | None, *, in_memory: bool = False, playlists: bool = False, device: bool = False
 ) -> dict[str, str]:
-    """Return the options that keep FFmpeg to what the caller named.
+    """Return the options that keep FFmpeg to the file that the caller named.
 
     Args:
         scheme: the protocol of a URL, in lower case; None for a file.

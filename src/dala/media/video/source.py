@@ -152,7 +152,9 @@ class VideoSource:
         return self.name.reveal() if isinstance(self.name, SecretUrl) else self.name
 
     def open(self, timeout: float = 10.0, **more: object) -> AvObject:
-        """Open the container; ``timeout`` is for what is not a file."""
+        """Open the container; ``timeout`` is for streams and devices."""
+        if (until := budget.deadline()) is not None:
+            timeout = max(min(timeout, until - monotonic()), 0.001)
         if (self.url or self.live) and self.stream is None:
             more["timeout"] = (timeout, timeout)
         try:
@@ -171,25 +173,26 @@ class VideoSource:
                 container_options=dict(reach), **more,
             )  # fmt: skip
         except av.FFmpegError as error:  # its log may quote a part, such as a stream key
+            budget.check_deadline("video.open")
             if isinstance(self.name, SecretUrl):
                 error.args = tuple(map(self.name.hidden, error.args))
             raise
 
     def head(self, count: int) -> bytes:
-        """Return the first bytes of a file or stream; none of what would have to be waited for."""
+        """Return the first bytes of a file or stream, without waiting for any."""
         with suppress(Exception), self._bytes() as stream:  # objects of the caller raise anything
             return b"" if stream is None else stream.head(count)
         return b""
 
     def cut_off(self, format: str) -> str:
-        """Return what shows that the file ends early, "" if nothing does; see ``streams.py``."""
+        """Return the evidence that the file ends early, or ""; see ``streams.py``."""
         with suppress(Exception), self._bytes() as stream:
             return "" if stream is None else cut_off(format, stream.read_at, stream.end())
         return ""
 
     @contextmanager
     def _bytes(self) -> Iterator[SharedStream | None]:
-        """Open the bytes of a file; None for what is live or far away."""
+        """Open the bytes of a file; None for live and remote sources."""
         if self.stream is not None or self.live or self.url:
             yield self.stream
         else:

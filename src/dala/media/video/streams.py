@@ -131,7 +131,7 @@ class Cursor:
 
 
 def cut_off(format: str, read: Callable[[int, int], bytes], size: int) -> str:
-    """Return what shows that a file ends early, "" if nothing does.
+    """Return the evidence that a file ends early, or "".
 
     Containers say how long they are, or mark their end; FFmpeg does not look at that.
 

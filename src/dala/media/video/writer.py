@@ -25,20 +25,18 @@ from dala.media.video.encode import (
     repeatable_options,
 )
 from dala.media.video.options import EncodeOptions
-from dala.media.video.output.deep import (
-    DEEP_LAYOUTS,
-    HDR_LAYOUT,
-    deep_codec,
-    hdr_options,
-    takes_layout,
-)
 from dala.media.video.output.hardware import EncoderChoice, check_encoder, choose_encoder
 from dala.media.video.output.layouts import (
+    DEEP_LAYOUTS,
+    HDR_LAYOUT,
     choose_layout,
+    deep_codec,
     encoded_picture,
     has_alpha,
+    hdr_options,
     is_translucent,
     stored_size,
+    takes_layout,
 )
 from dala.media.video.output.opening import PictureEncoding, set_tags
 from dala.media.video.output.target import Target
@@ -383,7 +381,10 @@ class Writer(AsyncClosing):
         tracks, self._resources.tracks = self._resources.tracks, TrackGroup()
         choice, name, aspect = self._choice, self._choice.name, self.options.pixel_aspect
         encoding = PictureEncoding(
-            name, repeatable_options(name, fitted_options(name, self._stored, choice.options)),
+            name,
+            repeatable_options(
+                name, fitted_options(name, self._stored, choice.options), self._stored[0]
+            ),
             str(self.fps or 30), str(self._base), *self._stored, choice.pixel_format,
             "" if aspect is None else str(Fraction(aspect)),
             self.options.threads or default_threads(name), self._tags(first),
@@ -429,7 +430,7 @@ class Writer(AsyncClosing):
             self.abandon()
 
     def _finish(self) -> None:
-        """Encode what is left, and complete the file."""
+        """Encode the remaining frames, and complete the file."""
         assert self._resources.encoder is not None
         self._resources.encoder.finish()
         self._resources.encoder = None

@@ -14,7 +14,7 @@ from dala.errors import CommandTimeout, ModelError
 
 @contextmanager
 def damaged(what: str, *kinds: type[Exception]) -> Iterator[None]:
-    """Raise ModelError, which says what is wrong, for errors of some kinds in a block.
+    """Raise ModelError, with the fault, for errors of some kinds in a block.
 
     >>> with damaged("read_tflite: not a TFLite file, or damaged", KeyError):
     ...     {}["x"]

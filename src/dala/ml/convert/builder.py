@@ -15,9 +15,60 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala.errors import ModelError
-from dala.ml.convert.layers import Layers
-from dala.ml.convert.onnx_file import Attribute
+from dala.ml.convert.onnx_file import Attribute, Graph
 from dala.typing import NDArray
+
+
+class Layers(Graph):
+    """An ONNX graph with layers. Values are channels-first; ``first`` and ``last`` convert."""
+
+    def first(self, x: str) -> str:
+        """Convert from channels-last to channels-first."""
+        return self.node("Transpose", x, perm=(0, 3, 1, 2))
+
+    def last(self, x: str) -> str:
+        """Convert from channels-first to channels-last."""
+        return self.node("Transpose", x, perm=(0, 2, 3, 1))
+
+    def conv(
+        self,
+        x: str,
+        weights: NDArray,
+        bias: NDArray,
+        size: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        same: bool,
+        groups: int = 1,
+    ) -> str:
+        """Add a convolution of ``x``, of (height, width) ``size``.
+
+        ``weights`` has the shape (out, in / groups, height, width).
+        """
+        kernel = weights.shape[2:]
+        pads = same_pads(size, kernel, strides, dilations) if same else (0, 0, 0, 0)
+        return self.node(
+            "Conv", x, self.constant(np.ascontiguousarray(weights, np.float32)),
+            self.constant(np.asarray(bias, np.float32)), kernel_shape=kernel,
+            strides=strides, dilations=dilations, pads=pads, group=groups,
+        )  # fmt: skip
+
+
+def same_pads(
+    size: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> tuple[int, ...]:
+    """Return the padding for an output of ceil(size / stride): top, left, bottom, right.
+
+    >>> same_pads((224, 224), (3, 3), (2, 2), (1, 1))
+    (0, 0, 1, 1)
+    """
+    before, after = [], []
+    for n, k, s, d in zip(size, kernel, strides, dilations, strict=True):
+        total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        before.append(total // 2)
+        after.append(total - total // 2)
+    return (*before, *after)
+
 
 #: A parsed JSON value.
 Json: TypeAlias = Any
@@ -168,7 +219,10 @@ class GraphNode:
     def pair(self, key: str) -> tuple[int, int]:
         """Return the two middle numbers of a list of four, 1 if it is absent."""
         numbers = self.attributes.get(key, (1, 1, 1, 1))
-        return int(numbers[1]), int(numbers[2])
+        found = int(numbers[1]), int(numbers[2])
+        if min(found) < 1:
+            raise unsupported(f"{key} {numbers!r}")
+        return found
 
     def given(self, key: str, default: float = 0) -> float:
         """Return a number or a bool."""

@@ -12,6 +12,9 @@ from dala.ml.convert.builder import GraphNode, GraphValue, Handler, Operand, uns
 from dala.ml.convert.onnx_file import DTYPES
 from dala.typing import NDArray
 
+#: The most parts into which a value is split.
+MOST_PARTS: Final = 4096
+
 
 def _cast(node: GraphNode) -> Operand:
     x, whole = node.inputs[0], node.attributes["DstT"] in ("DT_INT32", "DT_INT64")
@@ -42,6 +45,8 @@ def _unpack(node: GraphNode) -> Sequence[Operand]:
     x = node.value(0)
     axis = int(node.given("axis")) % len(x.shape)
     count, shape = x.shape[axis], _without(x.shape, [axis])
+    if count > MOST_PARTS:
+        raise ValueError(f"cannot unpack an axis of {count:,}")
     parts = [x] if count == 1 else node.builder.parts(x, axis, [1] * count)
     return [node.builder.reshape(part, shape) for part in parts]
 

@@ -6,12 +6,14 @@ their index.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from dala import memory
 from dala.ml.convert import indexing
 from dala.ml.convert.builder import (
     FIRST,
@@ -20,9 +22,9 @@ from dala.ml.convert.builder import (
     Handler,
     Operand,
     channels_first,
+    same_pads,
     unsupported,
 )
-from dala.ml.convert.layers import same_pads
 from dala.ml.convert.onnx_file import DTYPES
 from dala.typing import NDArray
 
@@ -238,6 +240,8 @@ def _split(node: GraphNode) -> Sequence[Operand]:
     axis = along % len(x.shape)
     if equal:
         count = int(node.given("num_split", 1))
+        if count > indexing.MOST_PARTS:
+            raise ValueError(f"cannot split an axis into {count:,} parts")
         sizes = [x.shape[axis] // count] * count
     else:
         sizes = node.ints(1)
@@ -249,7 +253,11 @@ def _split(node: GraphNode) -> Sequence[Operand]:
 def _sparse(node: GraphNode) -> Operand:
     """Compute a tensor from indexes, a shape, values and the value elsewhere."""
     indexes, shape, values, fill = (node.constant(k) for k in range(4))
-    made: NDArray = np.full(tuple(int(n) for n in shape), fill.reshape(()))
+    sizes = [int(n) for n in shape]
+    if min(sizes, default=0) < 0:
+        raise ValueError(f"a tensor of {sizes}")
+    memory.check(math.prod(sizes) * fill.dtype.itemsize, "load_model")
+    made: NDArray = np.full(sizes, fill.reshape(()))
     if indexes.size:
         made[tuple(indexes.reshape(-1, made.ndim).T)] = values
     return made

@@ -1,4 +1,4 @@
-"""A reader of pickles that calls nothing but what its subclass allows.
+"""A reader of pickles that calls only the functions that its subclass allows.
 
 Opcodes are decoded by :mod:`pickletools`, which executes nothing. With Python's own unpickler in C,
 a single opcode can fill the memory.
@@ -12,6 +12,8 @@ import pickletools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, TypeAlias
+
+from dala.budget import checked
 
 #: A value in a pickle: a number, text, container, array or object of the subclass.
 Pickled: TypeAlias = Any
@@ -48,11 +50,11 @@ class Unpickler(ABC):
 
     @abstractmethod
     def find_class(self, module: str, name: str) -> Pickled:
-        """Return what stands for a global name, or raise."""
+        """Return the object for a global name, or raise."""
 
     @abstractmethod
     def persistent_load(self, pid: Pickled) -> Pickled:
-        """Return what stands for a reference to something outside the pickle, or raise."""
+        """Return the object for a reference to something outside the pickle, or raise."""
 
     @abstractmethod
     def create(self, function: Pickled, args: tuple[Pickled, ...]) -> Pickled:
@@ -64,7 +66,7 @@ class Unpickler(ABC):
 
     def load(self) -> Pickled:
         """Return the value of the pickle."""
-        for opcode, argument, _ in pickletools.genops(self._file):
+        for opcode, argument, _ in checked(pickletools.genops(self._file), "read_torch"):
             if opcode.name == "STOP":
                 return self._stack.pop()
             if opcode.name in _VALUES:
@@ -80,7 +82,7 @@ class Unpickler(ABC):
         raise pickle.UnpicklingError("a pickle without end")
 
     def _take_marked(self) -> list[Pickled]:
-        """Return what is above the mark, and remove it with the mark."""
+        """Pop the items above the mark, and the mark."""
         items, self._stack = self._stack, self._marked.pop()
         return items
 

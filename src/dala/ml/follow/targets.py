@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from dala.media.scene.follow.target import ShownPicture, Sighting
+from dala.media.scene.follow.follower import ShownPicture, Sighting
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.json_types import JsonData
@@ -38,10 +38,10 @@ class WatchedTarget(ABC):
 
     @abstractmethod
     def sighting(self, one: Element) -> Sighting | None:
-        """Return where it is, of what was found."""
+        """Return the target's sighting among the findings."""
 
     def saved(self) -> Mapping[str, JsonData]:
-        """Return what a scene file says about it."""
+        """Return its form in a scene file."""
         made = self.watch.saved() | self._own()
         for item in fields(self):
             value = getattr(self, item.name)

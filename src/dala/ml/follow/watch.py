@@ -22,7 +22,7 @@ from dala.errors import (
     UnknownModel,
     did_you_mean,
 )
-from dala.media.scene.follow.target import ShownPicture
+from dala.media.scene.follow.follower import ShownPicture
 from dala.media.scene.nodes.property_types import AnchorType
 from dala.media.scene.nodes.video import VideoNode
 from dala.ml.follow.elements import CUT, Element, Identities, Seen, elements_of
@@ -67,7 +67,7 @@ _watches: WeakKeyDictionary[VideoNode, WeakValueDictionary[Hashable, Watcher]] =
 def watch(
     video: VideoNode, model: PathLike | Model[Prediction], **given: float | str | None
 ) -> Watcher:
-    """Watch a video node of a scene with a model, so that other nodes can follow what it finds.
+    """Watch a video node of a scene with a model, so that other nodes can follow its findings.
 
     The model runs once on each frame that the video shows, whatever the number of nodes that
     follow. Results are kept by frame, so a frame that is shown again costs nothing and gives the
@@ -164,7 +164,6 @@ class Watcher(Closing):
             raise ModelError(
                 f"watch: model must find faces, people or things, got {model.name!r} for "
                 f"{model.spec.task!r}. Use 'blazeface', 'movenet' or 'nanodet'.",
-                argument="model",
             )
         if self._label is not None and model.labels and self._label not in model.labels:
             hint = did_you_mean(self._label, model.labels)
@@ -268,7 +267,7 @@ class Watcher(Closing):
 
     # results ----------------------------------------------------------------------------------
     def seen(self, shown: ShownPicture, wait: bool) -> Seen:
-        """Return what is in a picture. Without ``wait`` it may be what was in an earlier one."""
+        """Return the findings in a picture; without ``wait``, perhaps those in an earlier one."""
         with self._lock:
             if self._closed:
                 raise FreedError("watch: it is closed. Create a new one.")
@@ -317,7 +316,7 @@ class Watcher(Closing):
                 self._kept.popitem(last=False)
 
     def point_of(self, one: Element, name: str) -> tuple[float, float] | None:
-        """Return a named point of what was found; None if its score is too low."""
+        """Return a named point of a finding; None if its score is too low."""
         point: Keypoint | None = one.points.get(name)
         if point is None:
             raise _no_point(self.model.name, name, one.points)
@@ -325,7 +324,7 @@ class Watcher(Closing):
 
     # scene files ------------------------------------------------------------------------------
     def saved(self) -> dict[str, JsonData]:
-        """Return what a scene file says about it, without the video."""
+        """Return its form in a scene file, without the video."""
         from dala.ml.models import find_model
 
         known = find_model(self.model.name) is not None
@@ -373,7 +372,7 @@ class Watcher(Closing):
 
 
 def described_on(video: VideoNode, target: Target) -> WatchedTarget:
-    """Return a described point, bone or box as what nodes follow in a video."""
+    """Return a described point, bone or box as a target in a video."""
     subject = target.subject
     which = subject.id or subject.side or "largest"
     options: dict[str, float] = target.options

@@ -14,8 +14,7 @@ import numpy as np
 
 from dala.arguments import Integer
 from dala.ml.boxes import nearest
-from dala.ml.landmarks.regions import Region, RegionSource
-from dala.ml.landmarks.steps import Landmarks, same
+from dala.ml.landmarks.steps import Landmarks, Region, RegionSource, same
 from dala.ml.model import R
 from dala.typing import ImageLike
 
@@ -91,7 +90,7 @@ class LandmarkTracker(Generic[R]):
         self._searched = 0
 
     def update(self, frame: ImageLike) -> R:
-        """Return what is in the next frame, sorted by id."""
+        """Return the findings in the next frame, sorted by id."""
         picture = RegionSource(frame, "update")
         if (picture.width, picture.height) != self._size:  # places in another size say nothing
             self._lost, self._tracks = self._lost + self._tracks, []
@@ -128,7 +127,7 @@ class LandmarkTracker(Generic[R]):
         return not self._tracks or bool(self._lost) or due
 
     def _search(self, picture: RegionSource) -> None:
-        """Run the detector, and begin to follow what is new."""
+        """Run the detector, and begin to follow new findings."""
         self._searched = self.frames
         self.detections += 1
         fresh: list[_Track] = []
@@ -145,7 +144,7 @@ class LandmarkTracker(Generic[R]):
         self._tracks += fresh
 
     def _identify(self, fresh: list[_Track]) -> None:
-        """Give what is new the id of something lost that was near, or the next one."""
+        """Give a new finding the id of a lost one that was near, or the next id."""
         if fresh and self._lost:
             far = np.array(
                 [[_apart(new.region, old.region) for old in self._lost] for new in fresh]

@@ -45,7 +45,7 @@ from dala.ml.results.names import (
 from dala.ml.results.people import check_number
 
 if TYPE_CHECKING:
-    from dala.media.scene.follow.target import FollowTarget
+    from dala.media.scene.follow.follower import FollowTarget
     from dala.media.scene.nodes.video import VideoNode
 
 __all__ = ["BoneTarget", "BoxTarget", "PointTarget", "Subject", "Target", "face", "hand", "pose"]
@@ -196,7 +196,7 @@ class _Described:
         return {"iris": True} if iris and self.subject.kind == "face" else {}
 
     def on(self, video: VideoNode) -> FollowTarget:
-        """Return what it describes in a video node of a scene, for ``scene.follow``.
+        """Return its target in a video node of a scene, for ``scene.follow``.
 
         The models of ``dala.ml.watch(video, model)`` run with their own options there.
         """

@@ -19,14 +19,3 @@ def find_model(name: str) -> ModelSpec | None:
         return None
     spec: ModelSpec = import_module(f"{__name__}.{name}").MODEL
     return spec
-
-
-def docs_table() -> str:
-    """Return the table of models for ``docs/models.md``."""
-    rows = ["| name | finds | result | license |", "|---|---|---|---|"]
-    for name in NAMES:
-        spec = find_model(name)
-        assert spec is not None
-        license = spec.license.partition(" (")[0]
-        rows.append(f"| `{name}` | {spec.finds} | {spec.result} | {license} |")
-    return "\n".join(rows)

@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from dala.ml.boxes import sigmoid
-from dala.ml.landmarks.regions import Region, direction, unit
-from dala.ml.landmarks.steps import Landmarks, LandmarkSteps
+from dala.ml.landmarks.steps import Landmarks, LandmarkSteps, Region, direction, unit
 from dala.ml.results import Outputs, Pose, Poses, Prediction
 from dala.ml.results.names import POSE_POINTS
 from dala.ml.results.people import keypoints

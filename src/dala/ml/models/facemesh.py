@@ -6,8 +6,17 @@ from typing import Final
 
 import numpy as np
 
-from dala.ml.landmarks.regions import Placed, Region, around, around_detections, direction, unit
-from dala.ml.landmarks.steps import Landmarks, LandmarkSteps, RunPart
+from dala.ml.landmarks.steps import (
+    Landmarks,
+    LandmarkSteps,
+    Placed,
+    Region,
+    RunPart,
+    around,
+    around_detections,
+    direction,
+    unit,
+)
 from dala.ml.results import FaceMesh, Faces, Outputs, Prediction
 from dala.ml.results.names import MESH_SIZE
 from dala.ml.spec import RawResult, human_model

@@ -8,8 +8,15 @@ from typing import Final
 
 import numpy as np
 
-from dala.ml.landmarks.regions import Region, around, around_detections, direction, unit
-from dala.ml.landmarks.steps import Landmarks, LandmarkSteps
+from dala.ml.landmarks.steps import (
+    Landmarks,
+    LandmarkSteps,
+    Region,
+    around,
+    around_detections,
+    direction,
+    unit,
+)
 from dala.ml.results import Hand, Hands, Outputs, Prediction
 from dala.ml.results.names import HAND_POINTS
 from dala.ml.results.people import keypoints

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dala.ml.boxes import softmax
-from dala.ml.convert.mobilenet import convert_mobilenet
+from dala.ml.convert.yolo import convert_mobilenet
 from dala.ml.results import Scores
 from dala.ml.spec import RawResult, pip_model
 from dala.typing import NDArray

@@ -13,10 +13,11 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from dala.ml.results.base import Box, Outputs
-from dala.ml.results.boxes import Detection, Detections, TrackedObject, TrackedObjects
 from dala.ml.results.masks import Enhanced, Matte, Segmentation
 from dala.ml.results.people import (
     Bone,
+    Detection,
+    Detections,
     Face,
     FaceMesh,
     Faces,
@@ -25,6 +26,8 @@ from dala.ml.results.people import (
     Keypoint,
     Pose,
     Poses,
+    TrackedObject,
+    TrackedObjects,
 )
 from dala.ml.results.scores import Classification, Scores, Tensors
 

@@ -28,7 +28,7 @@ class Listed(Protocol):
     """An element of a list of results."""
 
     def cells(self) -> tuple[str, str, str]:
-        """Return the cells of a table: what it is, its score, and its box."""
+        """Return the cells of a table: its label, its score, and its box."""
 
 
 _T = TypeVar("_T", bound=Listed)

@@ -1,4 +1,4 @@
-"""``dala models check FILE``: what a model is, and how each provider runs it."""
+"""``dala models check FILE``: the facts of a model, and how each provider runs it."""
 
 from __future__ import annotations
 

@@ -7,17 +7,17 @@ that names files outside its folder is refused, with the node or tensor at fault
 
 from __future__ import annotations
 
-import mmap
-import os
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from dala import budget
 from dala.errors import LimitExceeded, ModelError, ParameterError
-from dala.ml.convert.protobuf import Data, ProtoMessage
+from dala.ml.convert.onnx_file import Data, ProtoMessage
+from dala.untrusted.opened import Opened, open_trusted
 from dala.untrusted.place import NotThere, Place
 
 #: Bytes of an element, by ONNX dtype number; strings (8) have no fixed size.
@@ -33,6 +33,17 @@ MAX_ELEMENTS: Final = 1 << 32
 _MAX_DEPTH: Final = 32
 #: Operators that make a tensor of a size given by a tensor, and which input that is.
 _SIZED: Final = {"ConstantOfShape": 0, "Expand": 1, "Resize": 3, "Tile": 1}
+
+
+class ModelSource(NamedTuple):
+    """The bytes or the file of a model, and the files of its weights, as ONNX Runtime opens them.
+
+    The files are open already, so that it reads what was checked, and looks no name up.
+    """
+
+    model: bytes | Opened
+    #: By the names that the model has for them.
+    weights: Mapping[str, Opened] = {}
 
 
 @dataclass
@@ -56,7 +67,7 @@ class OnnxWeight:
     name: str
     shape: tuple[int, ...]
     kind: int
-    #: Bytes in the file; None if they are in another one.
+    #: Bytes in the file; None if they are in another one, or made from a sparse weight.
     stored: int | None
     external: dict[str, str] = field(default_factory=dict)
     #: The values, for short lists of ints.
@@ -96,8 +107,8 @@ class OnnxGraph:
         return dict(Counter(node.op for node in self.nodes).most_common())
 
 
-def check_file(path: Path, title: str) -> OnnxGraph:
-    """Read the structure of an ONNX file and check it.
+def open_model(path: Path, title: str) -> tuple[ModelSource, OnnxGraph]:
+    """Open an ONNX file and the files of its weights, and check its structure.
 
     Raises:
         ModelError: the file is damaged, has a cycle or absurd shapes, or names files outside its
@@ -105,13 +116,12 @@ def check_file(path: Path, title: str) -> OnnxGraph:
         LimitExceeded: its weights exceed the memory of ``dala.limits``.
     """
     try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if not size:
-                raise ValueError("it is empty")
-            _check_memory(size, title)
-            # Closed when the last view of it is gone: errors hold some.
-            graph = read_graph(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+        file = open_trusted(path)
+        if not file.stat().st_size:
+            raise ValueError("it is empty")
+        _check_memory(file.stat().st_size, title)
+        # Closed when the last view of it is gone: errors hold some.
+        graph = read_graph(memoryview(file.mapped()))
     except OSError as error:
         budget.check_deadline("load_model")
         raise ModelError(f"load_model: {title} cannot be read: {error.strerror}.") from None
@@ -119,14 +129,15 @@ def check_file(path: Path, title: str) -> OnnxGraph:
         raise ModelError(
             f"load_model: {title} is not an ONNX file, or is damaged: {error}"
         ) from None
+    files: dict[str, Opened] = {}
     try:
-        total = sum(_weight_bytes(weight, path.parent) for weight in graph.weights)
+        total = sum(_weight_bytes(weight, path.parent, files) for weight in graph.weights)
         _check_sizes(graph)
     except ValueError as error:
         raise ModelError(f"load_model: {title} is refused: {error}") from None
     graph.bytes = total
     _check_memory(total, title)
-    return graph
+    return ModelSource(file, files), graph
 
 
 def _check_memory(count: int, title: str) -> None:
@@ -138,7 +149,7 @@ def _check_memory(count: int, title: str) -> None:
         )
 
 
-def _weight_bytes(weight: OnnxWeight, folder: Path) -> int:
+def _weight_bytes(weight: OnnxWeight, folder: Path, files: dict[str, Opened]) -> int:
     """Return the bytes of a weight in memory; raise ValueError if they do not fit its shape."""
     if min(weight.shape, default=0) < 0:
         raise ValueError(f"the weight {weight.name!r} has the shape {weight.shape}")
@@ -146,11 +157,13 @@ def _weight_bytes(weight: OnnxWeight, folder: Path) -> int:
     if count > MAX_ELEMENTS:
         raise ValueError(f"the weight {weight.name!r} has the absurd shape {weight.shape}")
     if weight.external:
-        return _external_bytes(weight, folder)
+        return _external_bytes(weight, folder, files)
     half = weight.kind in _HALF_BYTES
     wanted = (count + 1) // 2 if half else count * _ITEM_BYTES.get(weight.kind, 0)
-    if weight.kind == 8 or weight.stored is None:
+    if weight.kind == 8:
         return 0
+    if weight.stored is None:
+        return wanted
     # Numbers outside "raw data" are packed in other sizes, but never in less than a byte each.
     if weight.stored < min(wanted, count):
         raise ValueError(
@@ -160,18 +173,20 @@ def _weight_bytes(weight: OnnxWeight, folder: Path) -> int:
     return wanted
 
 
-def _external_bytes(weight: OnnxWeight, folder: Path) -> int:
+def _external_bytes(weight: OnnxWeight, folder: Path, files: dict[str, Opened]) -> int:
     location = weight.external.get("location", "")
     where = f"the weight {weight.name!r} is in the file {location!r}"
     given = Path(location)
     if not location or given.is_absolute() or ".." in given.parts or ":" in location:
         raise ValueError(f"{where}, outside the model's folder")
     try:
-        size = Place([folder]).open(location, "load_model").stat().st_size
+        if location not in files:
+            files[location] = Place([folder]).open(location, "load_model")
     except NotThere:
         raise ValueError(f"{where}, which is missing") from None
     except ParameterError:
         raise ValueError(f"{where}, which leads outside the model's folder") from None
+    size = files[location].stat().st_size
     start, length = (int(weight.external.get(key, "0") or 0) for key in ("offset", "length"))
     if start < 0 or length < 0 or start + length > size:
         raise ValueError(f"{where}, which ends before it")
@@ -222,6 +237,8 @@ def read_graph(data: Data) -> OnnxGraph:
     if len(graphs) != 1:
         raise ValueError("it has no graph" if not graphs else "it has several graphs")
     _graph(graphs[0], found, 0)
+    for function in model.messages(25):
+        _nodes(function.messages(7), found, 0)
     return found
 
 
@@ -229,13 +246,19 @@ def _graph(data: Data, found: OnnxGraph, depth: int) -> None:
     if depth > _MAX_DEPTH:
         raise ValueError(f"its graphs are nested more than {_MAX_DEPTH} deep")
     graph = ProtoMessage(data)
-    nodes: list[OnnxNode] = []
-    found.graphs.append(nodes)
-    nodes += (_node(node, found, depth) for node in graph.messages(1))
+    _nodes(graph.messages(1), found, depth)
     found.weights += map(_tensor, graph.messages(5))
+    for sparse in graph.messages(15):
+        found.weights += _sparse(sparse)
     if not depth:
         found.inputs += map(_value, graph.messages(11))
         found.outputs += map(_value, graph.messages(12))
+
+
+def _nodes(given: Iterable[ProtoMessage], found: OnnxGraph, depth: int) -> None:
+    nodes: list[OnnxNode] = []
+    found.graphs.append(nodes)
+    nodes += (_node(node, found, depth) for node in given)
 
 
 def _value(value: ProtoMessage) -> OnnxValue:
@@ -254,12 +277,21 @@ def _node(given: ProtoMessage, found: OnnxGraph, depth: int) -> OnnxNode:
     node = OnnxNode(given.text(4), given.text(3), given.text(7), given.texts(1), given.texts(2))
     found.nodes.append(node)
     for attribute in given.messages(5):
-        for weight in map(_tensor, attribute.messages(5)):
+        for weight in map(_tensor, (*attribute.messages(5), *attribute.messages(10))):
             weight.name = weight.name or (node.outputs or [""])[0]
             found.weights.append(weight)
+        for sparse in (*attribute.messages(22), *attribute.messages(23)):
+            found.weights += _sparse(sparse)
         for graph in (*attribute.data(6), *attribute.data(11)):
             _graph(graph, found, depth + 1)
     return node
+
+
+def _sparse(given: ProtoMessage) -> list[OnnxWeight]:
+    """Return the parts of a sparse weight, and the whole that ONNX Runtime makes of it."""
+    parts = list(map(_tensor, (*given.messages(1), *given.messages(2))))
+    name, kind = (parts[0].name, parts[0].kind) if parts else ("", 1)
+    return [*parts, OnnxWeight(name, tuple(given.ints(3)), kind, None)]
 
 
 def _tensor(given: ProtoMessage) -> OnnxWeight:

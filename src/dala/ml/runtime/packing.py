@@ -9,6 +9,7 @@ joined output is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -16,8 +17,15 @@ from typing import Final
 
 import numpy as np
 
-from dala.ml.convert.onnx_file import DTYPES, Graph
-from dala.ml.convert.protobuf import Data, bytes_field, fields, message, number_field
+from dala.ml.convert.onnx_file import (
+    DTYPES,
+    Data,
+    Graph,
+    bytes_field,
+    fields,
+    message,
+    number_field,
+)
 from dala.ml.runtime.onnx_graph import OnnxGraph, OnnxValue
 from dala.typing import NDArray
 
@@ -51,7 +59,7 @@ def _is_known(value: OnnxValue, batches: set[int | str]) -> bool:
     return bool(batch and first) and all(isinstance(n, int) and n > 0 for n in others)
 
 
-def pack_outputs(graph: OnnxGraph, model: bytes | str) -> bytes | None:
+def pack_outputs(graph: OnnxGraph, model: bytes | os.PathLike[str]) -> bytes | None:
     """Return a model, given by its bytes or path, with its outputs joined; None if it cannot be.
 
     Args:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import dala
-from dala import forks
+from dala import budget, forks
 from dala.errors import DeviceUnavailable, MissingPackage, ModelError, did_you_mean
 from dala.extras import pip_install
 from dala.gpu.compute import buffer_zeros
-from dala.ml.runtime.onnx_graph import OnnxGraph
+from dala.ml.runtime.onnx_graph import ModelSource, OnnxGraph
 from dala.ml.runtime.packing import pack_outputs
+from dala.untrusted.opened import Opened, readable
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -165,6 +167,10 @@ def _for_device() -> Candidates:
 
 def following(device: str) -> Candidates:
     """Return the providers that "auto" tries where a device is the current one."""
+    if device.startswith("cuda"):  # WebGPU has no adapter there
+        found = [name for name in available() if name in ("cuda", "cpu")]
+        missing = "" if "cuda" in found else f", and {PACKAGES['cuda']} is not installed"
+        return Candidates(found, f"the device is {device}{missing}")
     if not device.startswith("webgpu"):
         return Candidates(["cpu"], f"the device is {device}")
     facts = next((d for d in dala.devices() if d.id == device), None)
@@ -178,12 +184,12 @@ def following(device: str) -> Candidates:
 
 
 def open_session(
-    model: bytes | str, provider: str, threads: int | None, capture: bool = False
+    source: ModelSource, provider: str, threads: int | None, capture: bool = False
 ) -> InferenceSession:
     """Open a session on a provider, with the CPU for unsupported operators.
 
     Args:
-        model: the file, or its path.
+        source: the model.
         provider: one of PROVIDERS.
         threads: of the CPU provider.
         capture: whether runs on WebGPU may be captured; raises where the model does not allow it.
@@ -197,50 +203,58 @@ def open_session(
     # A pattern is one more block for all tensors of a run: 200 MB for u2netp. It saves no time on a
     # CPU. Captured graphs need fixed memory.
     options.enable_mem_pattern = not capture and provider != "cpu"
+    if isinstance(source.model, Opened):  # it opens no other file then
+        files = {"": b""} | {name: file.mapped() for name, file in source.weights.items()}
+        sizes = list(map(len, files.values()))
+        options.add_external_initializers_from_files_in_memory(
+            list(files), list(files.values()), sizes
+        )
+    model = source.model if isinstance(source.model, bytes) else os.fspath(source.model)
     title = PROVIDERS[provider]
     devices = plugin()[0] if provider == "webgpu" and title == "WebGpuExecutionProvider" else []
-    if devices:
-        options.add_provider_for_devices(devices[:1], extra)
-        session = ort.InferenceSession(model, options)
-    else:
-        titles = list(dict.fromkeys((title, PROVIDERS["cpu"])))
-        session = ort.InferenceSession(
-            model, options, providers=titles, provider_options=[extra, {}][: len(titles)]
-        )
+    with budget.ending(lambda: options.set_load_cancellation_flag(True)):
+        if devices:
+            options.add_provider_for_devices(devices[:1], extra)
+            session = ort.InferenceSession(model, options)
+        else:
+            titles = list(dict.fromkeys((title, PROVIDERS["cpu"])))
+            session = ort.InferenceSession(
+                model, options, providers=titles, provider_options=[extra, {}][: len(titles)]
+            )
     if title not in session.get_providers():
         raise RuntimeError("ONNX Runtime did not use it for the session")
     return session
 
 
 def open_best(
-    model: bytes | str, provider: str, threads: int | None, graph: OnnxGraph | None = None
+    source: ModelSource, provider: str, threads: int | None, graph: OnnxGraph | None = None
 ) -> OpenedSession:
     """Open a session, on WebGPU one whose runs are captured if the model allows it.
 
     Args:
-        model: the file, or its path.
+        source: the model.
         provider: one of PROVIDERS.
         threads: of the CPU provider.
         graph: the structure of the model, if its outputs may be joined.
     """
     if provider != "webgpu":
-        return OpenedSession(open_session(model, provider, threads))
-    packed = None if graph is None else pack_outputs(graph, model)
+        return OpenedSession(open_session(source, provider, threads))
+    packed = None if graph is None else pack_outputs(graph, source.model)
     if packed is not None:
         try:
-            session = open_session(packed, provider, threads, capture=True)
+            session = open_session(ModelSource(packed), provider, threads, capture=True)
             return OpenedSession(session, "yes", packed=True)
         except Exception as error:
             _log.debug("dala: a model with joined outputs did not open: %s", first_line(error))
     try:
-        return OpenedSession(open_session(model, provider, threads, capture=True), "yes")
+        return OpenedSession(open_session(source, provider, threads, capture=True), "yes")
     except Exception as error:
         refused = first_line(error)
-    return OpenedSession(open_session(model, provider, threads), f"no: {refused}")
+    return OpenedSession(open_session(source, provider, threads), f"no: {refused}")
 
 
 def choose(
-    model: bytes | str,
+    source: ModelSource,
     wanted: Candidates,
     asked: str,
     threads: int | None,
@@ -251,8 +265,9 @@ def choose(
     tried: dict[str, str] = {}
     for name in wanted.names:
         try:
-            opened = open_best(model, name, threads, graph)
+            opened = open_best(source, name, threads, graph)
         except Exception as error:
+            budget.check_deadline("load_model")
             if name == "cpu" or asked != "auto":
                 raise _refused(title, name, error) from None
             tried[name] = f"did not start: {first_line(error)}"
@@ -275,7 +290,7 @@ def report(name: str, reason: str, asked: str) -> None:
 
 def first_line(error: BaseException) -> str:
     """Return the essential part of an ONNX Runtime message, on one line."""
-    text = " ".join(str(error).split())
+    text = " ".join(readable(str(error)).split())
     text = re.sub(r"^\[ONNXRuntimeError\] : (\d+ : \w+ : )?", "", text)
     text = text.rpartition("Status Message: ")[2]  # drops the location
     return text[:300] + ("..." if len(text) > 300 else "")

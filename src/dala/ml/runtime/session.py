@@ -23,7 +23,7 @@ from dala.errors import (
 )
 from dala.memory import Held
 from dala.ml.runtime.device_runs import DeviceRuns
-from dala.ml.runtime.onnx_graph import MAX_ELEMENTS, check_file, read_graph
+from dala.ml.runtime.onnx_graph import MAX_ELEMENTS, ModelSource, open_model, read_graph
 from dala.ml.runtime.providers import (
     OpenedSession,
     ProviderChoice,
@@ -32,6 +32,7 @@ from dala.ml.runtime.providers import (
     first_line,
     open_best,
     open_session,
+    runtime,
 )
 from dala.typing import NDArray
 
@@ -90,24 +91,24 @@ class Session:
         self, source: bytes | str, title: str, provider: str = "auto", threads: int | None = None
     ) -> None:
         self.title = title
-        self._source = source
         self._asked = provider
         self._threads = threads
         self._home = forks.Home()
+        if isinstance(source, str):
+            made, graph = open_model(Path(source), title)
+        else:
+            made, graph = ModelSource(source), read_graph(memoryview(source))
         #: The structure of the file.
-        self.graph = (
-            check_file(Path(source), title)
-            if isinstance(source, str)
-            else read_graph(memoryview(source))
-        )
+        self._source, self.graph = made, graph
         #: ONNX Runtime holds the weights; its own working memory is not known.
         self._held = Held("model", budget.accounts())
-        size = Path(source).stat().st_size if isinstance(source, str) else len(source)
+        model = made.model
+        size = len(model) if isinstance(model, bytes) else model.stat().st_size
         self._held.resize(size, "load_model")
         weakref.finalize(self, self._held.release).atexit = False
         wanted = candidates(provider)
         self._names = wanted.names
-        opened, self.choice = choose(source, wanted, provider, threads, title, self.graph)
+        opened, self.choice = choose(made, wanted, provider, threads, title, self.graph)
         self._session = opened.session
         self._packed = opened.packed
         #: False after an output had another shape than declared.
@@ -166,6 +167,7 @@ class Session:
     def close(self) -> None:
         """Release the session. Closing twice is allowed."""
         self._held.release()
+        self._source = ModelSource(b"")
         if not self._home.here:
             forks.keep((self._session, self._runs))
             self._session = self._runs = None
@@ -290,8 +292,12 @@ class Session:
     def _plain(self, session: InferenceSession, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         names = self._names_out
         try:
-            return dict(zip(names, session.run(names, given), strict=True))
+            options = runtime().RunOptions()
+            with budget.ending(lambda: setattr(options, "terminate", True)):
+                made = session.run(names, given, options)
+            return dict(zip(names, made, strict=True))
         except Exception as error:
+            budget.check_deadline("predict")
             raise ModelError(f"predict: {self.title} failed: {first_line(error)}") from None
 
     def _known(self, port: Port, given: Mapping[str, NDArray]) -> tuple[int, ...] | None:

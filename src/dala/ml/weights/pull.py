@@ -142,7 +142,7 @@ def _convert(spec: ModelSpec, archive: Path, work: Path, home: Path) -> Path:
 
 
 def verify(name: str) -> str:
-    """Check a model's file: return "ok", "not here", or what is wrong with it."""
+    """Check a model's file: return "ok", "not here", or its fault."""
     path = find_weights(name)
     if path is None:
         return "not here"

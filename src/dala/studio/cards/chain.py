@@ -12,6 +12,8 @@ import numpy as np
 
 from dala.budget import Limits
 from dala.errors import DalaError, masked
+from dala.gpu.compute.call.instant import BEGINNING, Instant
+from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter, FilterValue
 from dala.resources import Closing
@@ -23,6 +25,8 @@ from dala.untrusted.opened import readable
 
 #: Frames may be of any size that fits into memory.
 _LARGEST: Final = 1 << 20
+#: What kernels may ask for that is another in each frame.
+_MOVING: Final = ("time", "frame", "date")
 #: Models that are kept loaded.
 _MODELS: Final = 4
 
@@ -46,6 +50,14 @@ class ReadyCard:
     card: str
     filter: Filter | None
     model: ModelRunner | None = None
+
+    @property
+    def moves(self) -> bool:
+        """True if results differ from frame to frame, though nothing is changed."""
+        kernel = self.filter[0] if isinstance(self.filter, tuple) else self.filter
+        if not isinstance(kernel, Runnable):
+            return False
+        return kernel.remembers or any(role in _MOVING for _, role in kernel.roles)
 
 
 class ChainRunner(Closing):
@@ -109,20 +121,26 @@ class ChainRunner(Closing):
         return ReadyCard(card.id, None, found)
 
     # running ----------------------------------------------------------------------------------
-    def run(self, picture: ImageLike, links: Sequence[ReadyCard]) -> ImageLike:
+    def run(
+        self, picture: ImageLike, links: Sequence[ReadyCard], moment: Instant | None = None
+    ) -> ImageLike:
         """Return the result of a chain for a picture; neighboring filters are one fused list.
+
+        Kernels get the time and the frame's number of ``moment``.
 
         Raises:
             CommandTimeout, LimitExceeded: it takes more than the bounds.
         """
         with self._bounds:
-            return self._run(picture, links)
+            return self._run(picture, links, moment or BEGINNING)
 
-    def _run(self, picture: ImageLike, links: Sequence[ReadyCard]) -> ImageLike:
+    def _run(self, picture: ImageLike, links: Sequence[ReadyCard], moment: Instant) -> ImageLike:
         self.found = {}
         for group, card, model in _steps(links):
             if group:
-                picture = self._pipeline.process(picture, group)
+                picture = self._pipeline.process(
+                    picture, group, number=moment.frame, time=moment.time
+                )
             if model is not None:
                 picture = model.process(pixels_of(picture))
                 self.found[card] = model.found

@@ -10,7 +10,7 @@ import ast
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -21,6 +21,8 @@ from dala.gpu.compute.kernels.filter import FilterParam, parameter_of
 from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
+from dala.gpu.compute.passes.program import KernelProgram
+from dala.gpu.compute.passes.source import Shader, program_from
 from dala.media.filters.plans import check
 from dala.studio.catalogue.parameters import JsonObject
 from dala.studio.limits import StudioLimits
@@ -28,6 +30,7 @@ from dala.studio.limits import StudioLimits
 #: Modules whose names need no import in a kernel.
 _KNOWN: Final = ("dala", "__future__")
 _FUNCTION: Final = re.compile(r"^def\s+(\w+)", re.M)
+_PROGRAM: Final = re.compile(r"^@(?:\w+\.)?program\b", re.M)
 _WORD: Final = re.compile(r"\w+|\S")
 #: What an expression may have that only names things.
 _PLAIN: Final = (
@@ -40,15 +43,30 @@ _BOUNDS: Final = StudioLimits()
 #: The most work of a kernel that needs no limits of its own. On the largest picture of a studio it
 #: takes less than their time: 16 million pixels take 0.4 s on two cores.
 _SHORT: Final = 1024
-#: Work beside that of an addition: of functions such as ``pow``, reads of pixels, and vectors.
+#: Work beside that of an addition, for vectors of four: of functions such as ``sin``, and reads of
+#: pixels.
 _FUNCTION_WORK: Final = 80
+#: What takes a hundred times as long as an addition, or longer: a kernel with it has limits.
+_HEAVY: Final = _SHORT + 1
+_HEAVY_NAMES: Final = frozenset(
+    ("fbm", "noise", "simplex", "value_noise", "worley", "mat2", "mat3", "mat4", "inverse",
+     "determinant", "outerProduct", "list")
+)  # fmt: skip
+#: Items of a tuple above which it is a table: each read of it compares them all.
+_FEW: Final = 4
 _CHEAP: Final = frozenset(
     ("rgba", "float", "int", "bool", "min", "max", "abs", "range", "sum", "position", "clamp",
      "floor", "mix", "len")
 )  # fmt: skip
 _WEIGHTS: Final[dict[type[ast.AST], int]] = {
-    ast.BinOp: 2, ast.UnaryOp: 2, ast.BoolOp: 2, ast.Compare: 2, ast.IfExp: 2, ast.Subscript: 20,
-    ast.AugAssign: 2, ast.Assign: 1, ast.If: 1,
+    ast.UnaryOp: 2, ast.BoolOp: 2, ast.Compare: 2, ast.IfExp: 2, ast.Subscript: 20,
+    ast.Assign: 1, ast.If: 1,
+}  # fmt: skip
+_POWER: Final = 500
+_POWERS: Final = ("pow", "power")
+#: The work of operators, if it is not 2.
+_OPERATORS: Final[dict[type[ast.operator], int]] = {
+    ast.Pow: _POWER, ast.Mod: _FUNCTION_WORK, ast.FloorDiv: _FUNCTION_WORK,
 }  # fmt: skip
 
 
@@ -80,7 +98,7 @@ class CompiledKernel:
     """
 
     text: str
-    kernel: Kernel | None
+    kernel: Shader | None
     diagnostics: tuple[Diagnostic, ...] = ()
     params: tuple[FilterParam, ...] = ()
 
@@ -116,18 +134,7 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
         return CompiledKernel(text, None, (Diagnostic(1, 1, 1, 1, message),))
     name = _name(body)
     try:
-        declaration = declare(from_text(body, name), lookup=registered)
-        # A kernel with limits runs alone. One that cannot run away is fused with its neighbors, and
-        # stays under the limits of the chain.
-        work, bounds = work_of(body) if _is_own(declaration, body) else math.inf, None
-        if work > _SHORT:
-            # Iterations are counted only where that is needed: it keeps loops from being unrolled.
-            most = limits.kernel_iterations if work > limits.kernel_iterations else None
-            bounds = Limits(limits.kernel_time, most, limits.kernel_memory)
-        kernel = Kernel(name, declaration, bounds)
-        if not kernel.inputs:
-            message = "the first input must be the picture: def name(px: Pixel) or (img: Image)."
-            raise ParameterError(message)
+        kernel = _compiled(text, body, name, limits)
         if len(kernel.inputs) > 1:
             message = "a kernel of a chain has one input, the picture. Others cannot be given here."
             raise ParameterError(message)
@@ -142,8 +149,29 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
         return CompiledKernel(text, None, (_at(text, line, column, message),))
     except DalaError as error:
         return CompiledKernel(text, None, (_at(text, 1 + skipped, 1, str(error)),))
-    params = tuple(_described(p, kernel.doc) for p in map(parameter_of, kernel.params))
+    given = dict(kernel.roles)
+    declared = [p for p in kernel.params if p.name not in given]
+    params = tuple(_described(p, kernel.doc) for p in map(parameter_of, declared))
     return CompiledKernel(text, kernel, (), params)
+
+
+def _compiled(text: str, body: str, name: str, limits: StudioLimits) -> Shader:
+    """Return the kernel or program of a text, with limits where it may take long."""
+    source = from_text(body, name)
+    if _PROGRAM.search(text):
+        bounds = Limits(limits.kernel_time, limits.kernel_iterations, limits.kernel_memory)
+        made = program_from(source, registered)
+        limited = [replace(p, kernel=Kernel(p.target, p.kernel.decl, bounds)) for p in made.passes]
+        return KernelProgram(made.name, limited, made.doc, made.inputs)
+    declaration = declare(source, lookup=registered)
+    # A kernel with limits runs alone. One that cannot run away is fused with its neighbors, and
+    # stays under the limits of the chain.
+    work, few = work_of(body) if _is_own(declaration, body) else math.inf, None
+    if work > _SHORT:
+        # Iterations are counted only where that is needed: it keeps loops from being unrolled.
+        most = limits.kernel_iterations if work > limits.kernel_iterations else None
+        few = Limits(limits.kernel_time, most, limits.kernel_memory)
+    return Kernel(name, declaration, few)
 
 
 def work_of(body: str) -> float:
@@ -184,11 +212,21 @@ class _Work:
         )
 
     def _own(self, node: ast.AST) -> float:
-        if not isinstance(node, ast.Call):
-            return _WEIGHTS.get(type(node), 0)
+        match node:
+            case ast.Name(id=name) if name in _HEAVY_NAMES:
+                return _HEAVY
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                return _HEAVY if len(items) > _FEW else 0
+            case ast.BinOp(op=operator) | ast.AugAssign(op=operator):
+                return _OPERATORS.get(type(operator), 2)
+            case ast.Call():
+                return self._call(node)
+        return _WEIGHTS.get(type(node), 0)
+
+    def _call(self, node: ast.Call) -> float:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in self._functions:
-            return 1 if name in _CHEAP else _FUNCTION_WORK
+            return 1 if name in _CHEAP else _POWER if name in _POWERS else _FUNCTION_WORK
         if name not in self._found:
             self._found[name] = math.inf  # for one that calls itself, which is refused
             self._found[name] = self._all(self._functions[name].body)
@@ -285,8 +323,9 @@ def _runs_code(item: ast.FunctionDef, text: str) -> Diagnostic | None:
         called = isinstance(decorator, ast.Call)
         name = decorator.func if isinstance(decorator, ast.Call) else decorator
         given = [*decorator.args, *(k.value for k in decorator.keywords)] if called else []  # type: ignore[attr-defined]
-        if not (isinstance(name, ast.Name) and name.id == "kernel" and all(map(_is_plain, given))):
-            message = "the only decorator of a kernel is @kernel. Remove the line."
+        known = isinstance(name, ast.Name) and name.id in ("kernel", "program")
+        if not (known and all(map(_is_plain, given))):
+            message = "the only decorators are @kernel and @program. Remove the line."
             return _at(text, decorator.lineno, decorator.col_offset + 1, message)
     if item.returns is not None and not _is_plain(item.returns):
         message = "a type must be a name, such as Pixel. Remove it."

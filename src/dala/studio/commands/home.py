@@ -12,6 +12,7 @@ from dala.studio.catalogue.parameters import JsonObject
 from dala.studio.commands.registry import PageRequest, command
 from dala.studio.folders import kind_of
 from dala.studio.home.jobs import StudioJob
+from dala.studio.home.names import FileNames
 from dala.studio.home.pages import page_chain
 from dala.studio.home.plan import passes_of, steps, svg
 from dala.studio.home.python import python
@@ -21,9 +22,7 @@ from dala.studio.home.texts import file_name, preset_text, scene_text
 from dala.studio.picture.moment import rgba8
 from dala.untrusted.place import NewFile
 
-_FORMS: Final = {
-    "python": python, "command": command_line, "preset": preset_text, "scene": scene_text,
-}  # fmt: skip
+_FORMS: Final = ("python", "command", "preset", "scene")
 #: Formats of results.
 _FORMATS: Final = (
     "png", "jpg", "jpeg", "webp", "tif", "tiff", "avif", "mp4", "mkv", "mov", "webm", "gif",
@@ -32,14 +31,23 @@ _FORMATS: Final = (
 
 @command
 def copy(request: PageRequest) -> JsonObject:
-    """Return the active tab as text: Python, a command line, a preset or a scene file."""
+    """Return the active tab as text: Python, a command line, a preset or a scene file.
+
+    A kernel with mistakes is refused, unless the page asks for its last good text.
+    """
     form = request.get("as")
     if not isinstance(form, str) or form not in _FORMS:
         request.fail("as", f"one of {', '.join(_FORMS)}")
     tab = request.tab
     if form in ("python", "command") and tab.source.dirty:
         raise ParameterError("copy: the scene has changes that its file does not have. Save it.")
-    return {"text": _FORMS[form](tab)}
+    if form in ("preset", "scene"):
+        return {"text": preset_text(tab) if form == "preset" else scene_text(tab)}
+    here, session = Path.cwd(), request.session
+    if form == "command":  # it is pasted where the studio was started
+        return {"text": command_line(tab, FileNames([here], session.scratch))}
+    names = FileNames([here, *session.folders.roots], session.scratch)
+    return {"text": python(tab, names, request.flag("last_good", False))}
 
 
 @command
@@ -67,7 +75,7 @@ def render(request: PageRequest) -> JsonObject:
     suffix = "." + format.lower().lstrip(".")
     named: NewFile | None = None
     if "path" in request:
-        named = request.session.folders.target(request.get("path"), "render")
+        named = request.target("")
         target, shown = Path(named), named.name
         if target.suffix.lower().lstrip(".") not in _FORMATS:
             request.fail("path", f"the name of a file of one of {', '.join(_FORMATS)}")
@@ -109,6 +117,8 @@ def render(request: PageRequest) -> JsonObject:
             target.unlink(missing_ok=True) if named is None else None
             raise
         path = None if named is None else str(named.name)
+        if named is not None:
+            request.session.own(named.name)
         return {"download": request.session.offer(shown), "path": path}
 
     return {"job": request.session.jobs.start(f"Render {target.name}", run)}

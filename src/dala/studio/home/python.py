@@ -7,15 +7,19 @@ from typing import Final
 
 from dala.errors import ParameterError
 from dala.gpu.compute.kernels.filter import FilterParam
+from dala.gpu.compute.passes.program import KernelProgram
 from dala.studio.cards.card import Card
 from dala.studio.cards.kernels import plain_text
 from dala.studio.cards.models import MODELS
 from dala.studio.cards.values import required
 from dala.studio.catalogue.parameters import Json, kind_of
 from dala.studio.document.tab import Tab
+from dala.studio.home.names import FileNames
 
 #: Files that scripts write.
 PICTURE, VIDEO = "result.png", "result.mp4"
+#: Kinds of parameters whose text is the path of a file.
+FILE_KINDS: Final = ("picture", "map", "lut")
 #: Seconds of a camera that a script records.
 _SECONDS: Final = 10
 _WIDTH: Final = 92
@@ -34,9 +38,16 @@ def quoted(text: str) -> str:
 class _Script:
     """Lines of a script, and the names that it imports."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: FileNames) -> None:
         self._imports: dict[str, set[str]] = {}
+        self._names = names
         self.lines: list[str] = []
+        #: Comments at its beginning.
+        self.notes: list[str] = []
+
+    def file(self, path: str) -> str:
+        """Return the name of a file, as a literal."""
+        return quoted(self._names.of(path))
 
     def use(self, module: str, name: str) -> str:
         """Import a name, and return it."""
@@ -44,7 +55,8 @@ class _Script:
         return name
 
     def text(self) -> str:
-        heads = []
+        heads = [*self.notes, *self._names.notes()]
+        heads += [""] if heads else []
         if "numpy" in self._imports:
             heads += ["import numpy as np", ""]
         for module in sorted(m for m in self._imports if m != "numpy"):
@@ -53,16 +65,26 @@ class _Script:
         return "\n".join([*heads, "", *self.lines]) + "\n"
 
 
-def python(tab: Tab) -> str:
+def python(tab: Tab, names: FileNames, last_good: bool = False) -> str:
     """Return a script that does what the tab shows, and writes the result to a file.
+
+    Args:
+        tab: the tab.
+        names: how it names files.
+        last_good: write the last text that compiled of a kernel that has mistakes.
 
     Raises:
         ParameterError: a card cannot be written as Python.
     """
-    script = _Script()
+    if tab.source.path:
+        names.of(tab.source.path)  # to whose folder the others are relative
+    script = _Script(names)
     cards = [card for card in tab.contents.cards if card.on]
     for card in cards:
         check_complete(card)
+        if card.kind == "kernel" and card.diagnostics:
+            _check_text(card, last_good)
+            script.notes.append(f"# {card.name!r} is the last text that compiled.")
     groups = _groups(cards)
     lists = _filter_lists(script, groups)
     body = _steps(groups, lists)
@@ -70,6 +92,18 @@ def python(tab: Tab) -> str:
     kinds = {"video": _video, "camera": _camera, "scene": _scene}
     kinds.get(tab.source.kind, _picture)(script, tab, body, models)
     return script.text()
+
+
+def _check_text(card: Card, last_good: bool) -> None:
+    """Raise ParameterError for a kernel with a mistake, unless its last good text is asked for."""
+    if card.works and last_good:
+        return
+    found = card.diagnostics[0]
+    problem = f"copy: the kernel {card.name!r} does not compile (line {found['line']}: "
+    problem += f"{str(found['message']).rstrip('.')}). "
+    if card.works:
+        raise ParameterError(f"{problem}Mend it, or copy its last good text.", argument="last_good")
+    raise ParameterError(f"{problem}Mend it, or switch its card off.")
 
 
 def check_complete(card: Card) -> None:
@@ -101,9 +135,6 @@ def _filter_lists(script: _Script, groups: Sequence[list[Card]]) -> dict[int, st
         rows = []
         for card in group:
             if card.kind == "kernel":
-                found = card.kernel.kernel
-                if found is None:
-                    raise ParameterError(f"copy: the kernel {card.name!r} has mistakes.")
                 if card.kernel.text not in kernels:
                     kernels[card.kernel.text] = _kernel(script, card, len(kernels))
                 item = kernels[card.kernel.text]
@@ -117,14 +148,15 @@ def _filter_lists(script: _Script, groups: Sequence[list[Card]]) -> dict[int, st
 
 
 def _kernel(script: _Script, card: Card, number: int) -> str:
-    script.use("dala.gpu.compute", "kernel")
+    made = "program" if isinstance(card.kernel.kernel, KernelProgram) else "kernel"
+    script.use("dala.gpu.compute", made)
     name = f"kernel_{number + 1}"
     text = plain_text(card.kernel.text)
     quotes = '"""' if '"""' not in text else "'''"
     if quotes in text or "\\" in text:
-        script.lines.append(f"{name} = kernel({text!r})")
+        script.lines.append(f"{name} = {made}({text!r})")
     else:
-        script.lines += [f"{name} = kernel({quotes}", *text.strip("\n").split("\n"), f"{quotes})"]
+        script.lines += [f"{name} = {made}({quotes}", *text.strip("\n").split("\n"), f"{quotes})"]
     return name
 
 
@@ -136,11 +168,14 @@ def _params(script: _Script, card: Card) -> str:
 
 def _value(script: _Script, p: FilterParam, value: Json) -> str:
     kind = kind_of(p)
-    if isinstance(value, str) and kind == "picture":
-        return f"{script.use('dala.media', 'Frame')}.open({quoted(value)})"
-    if isinstance(value, str) and kind == "map":
-        script.use("numpy", "np")
-        return f"np.load({quoted(value)})"
+    if isinstance(value, str) and kind in FILE_KINDS:
+        name = script.file(value)
+        if kind == "picture":
+            return f"{script.use('dala.media', 'Frame')}.open({name})"
+        if kind == "map":
+            script.use("numpy", "np")
+            return f"np.load({name})"
+        return name
     return _plain(value, kind == "curve")
 
 
@@ -229,7 +264,7 @@ def _picture(script: _Script, tab: Tab, body: list[str], models: list[str]) -> N
     source = tab.source
     if source.path and source.kind == "picture":
         script.use("dala.media", "Frame")
-        script.lines.append(f"frame = Frame.open({quoted(source.path)})")
+        script.lines.append(f"frame = Frame.open({script.file(source.path)})")
     else:
         script.use("dala.samples", "photo")
         name = source.title if source.kind == "picture" else "coffee"
@@ -253,10 +288,10 @@ def _loop(
 
 
 def _video(script: _Script, tab: Tab, body: list[str], models: list[str]) -> None:
-    path = quoted(tab.source.path)
-    if not tab.source.path:
-        script.use("dala", "samples")
-        path = f"samples.video({quoted(tab.source.title)})"
+    if tab.source.path:
+        path = script.file(tab.source.path)
+    else:
+        path = f"{script.use('dala', 'samples')}.video({quoted(tab.source.title)})"
     heads = ["for frame in reader:"]
     _loop(script, tab, f"video.open({path})", heads, body, models, ", tracks_from=reader")
 
@@ -272,7 +307,7 @@ def _camera(script: _Script, tab: Tab, body: list[str], models: list[str]) -> No
 
 def _scene(script: _Script, tab: Tab, body: list[str], models: list[str]) -> None:
     script.use("dala.media", "load_scene")
-    opened = f"load_scene({quoted(tab.source.path)})"
+    opened = f"load_scene({script.file(tab.source.path)})"
     if not body:
         rendered = [f"scene.render_to({quoted(VIDEO)})"]
         script.lines += _with([f"{opened} as scene"], rendered)

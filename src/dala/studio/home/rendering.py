@@ -17,7 +17,7 @@ from dala.budget import Limits
 from dala.errors import ParameterError
 from dala.media.frame import Frame
 from dala.media.scene.options import RenderOptions
-from dala.media.scene.sound.rendered import rendered_sound
+from dala.media.scene.parts import rendered_sound
 from dala.media.video.options import EncodeOptions, EncoderOptions
 from dala.media.video.tracks.tracks import Tracks
 from dala.options import Options, OptionSpec, option
@@ -106,7 +106,7 @@ class Rendering:
     def _still(self) -> ImageLike:
         if isinstance(self.source, SceneFile):
             with closing(self._scene()) as scene:
-                return np.array(scene.render(self.time))
+                return np.array(self.source.frame(scene, self.time))
         if self.source.kind == "video":
             from dala.media import video
 
@@ -169,7 +169,7 @@ class Rendering:
             )
             if sound is not None:
                 held.callback(sound.close)
-            pictures = (scene.render(start + n / rate) for n in range(count))
+            pictures = (self.source.frame(scene, start + n / rate) for n in range(count))
             return pictures, rate, count, None, sound
         if self.source.kind == "video":
             from dala.media import video

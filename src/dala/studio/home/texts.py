@@ -9,13 +9,14 @@ from pathlib import Path
 from dala.errors import ParameterError
 from dala.gpu.compute.kernels.filter import FilterParam
 from dala.media.filters.declarations import declared
+from dala.media.scene.file.schema import VERSION as SCENE_VERSION
 from dala.media.scene.file.text import format_json
-from dala.media.scene.file.versions import VERSION as SCENE_VERSION
 from dala.studio.cards.card import Card
 from dala.studio.catalogue.parameters import Json, JsonObject, kind_of
 from dala.studio.catalogue.presets import VERSION
 from dala.studio.document.tab import Tab
-from dala.studio.home.python import PICTURE, VIDEO, check_complete
+from dala.studio.home.names import FileNames
+from dala.studio.home.python import FILE_KINDS, PICTURE, VIDEO, check_complete
 from dala.studio.scenes.source import SceneFile
 
 
@@ -34,23 +35,37 @@ def preset_text(tab: Tab) -> str:
 
 
 # the command line ---------------------------------------------------------------------------------
-def command(tab: Tab) -> str:
-    """Return command lines that do what the tab shows.
+def command(tab: Tab, names: FileNames) -> str:
+    """Return command lines that do what the tab shows; ``names`` says how they name files.
 
     Raises:
         ParameterError: a card, or a source without a file, has no form on the command line.
     """
     cards = [card for card in tab.contents.cards if card.on]
     for card in cards:
-        if card.kind != "filter":
+        if card.kind == "model":
             raise ParameterError(
                 f"copy: the command line has no {card.kind} {card.name!r}. Copy as Python."
             )
         check_complete(card)
-    options = [word for card in cards for word in option(card)]
+    options = [word for card in cards for word in option(card, names)]
+    written = "".join(_written(card) for card in cards if card.kind == "kernel" and not card.path)
+    return written + _command(tab, names, options)
+
+
+def _written(card: Card) -> str:
+    """Return the command that writes a kernel to the file that its option names."""
+    return f"cat > {_kernel_file(card)} <<'END'\n{card.works.strip()}\nEND\n"
+
+
+def _kernel_file(card: Card) -> str:
+    return f"{card.name}_{card.id}.py"
+
+
+def _command(tab: Tab, names: FileNames, options: list[str]) -> str:
     source = tab.source
     if source.kind == "scene":
-        made = f"dala compose {shlex.quote(source.path)} -o {VIDEO}"
+        made = f"dala compose {shlex.quote(names.of(source.path))} -o {VIDEO}"
         if options:
             made += f"\n{_filter(VIDEO, 'filtered.mp4', options)}"
         return made + "\n"
@@ -67,21 +82,28 @@ def command(tab: Tab) -> str:
     if not options:
         raise ParameterError("copy: the chain is empty. Add a filter first.")
     out = VIDEO if source.kind == "video" else PICTURE
-    return _filter(source.path, out, options) + "\n"
+    return _filter(names.of(source.path), out, options) + "\n"
 
 
 def _filter(source: str, out: str, options: list[str]) -> str:
     return shlex.join(["dala", "filter", source, out, *options])
 
 
-def option(card: Card) -> list[str]:
+def option(card: Card, names: FileNames | None = None) -> list[str]:
     """Return a filter as words of the command line.
 
     >>> option(Card("c1", "filter", "blur", params={"radius": 3, "sigma": 1.5}))
     ['--blur', 'radius=3,sigma=1.5']
     """
     known = card.parameters
-    parts = [f"{name}={_word(card, known[name], value)}" for name, value in card.params.items()]
+    parts = []
+    for name, value in card.params.items():
+        if names is not None and isinstance(value, str) and kind_of(known[name]) in FILE_KINDS:
+            value = names.of(value)
+        parts.append(f"{name}={_word(card, known[name], value)}")
+    if card.kind == "kernel":
+        path = names.of(card.path) if names is not None and card.path else _kernel_file(card)
+        return ["--kernel", ",".join([path, *parts])]
     return [f"--{card.name}", *([",".join(parts)] if parts else [])]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.errors import DalaError
 from dala.media import gpu
-from dala.media.video.output.planes import i420_planes, picture_of
+from dala.media.video.output.layouts import i420_planes, picture_of
 from dala.resources import Closing
 from dala.typing import NDArray
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from dala import forks
 from dala.errors import DalaError
+from dala.gpu.compute.call.instant import Instant
 from dala.studio.cards.card import Card
 from dala.studio.cards.chain import CardProblem, ChainRunner, ReadyCard, describe_error
 from dala.studio.catalogue.parameters import JsonObject
@@ -25,6 +26,8 @@ _STATS: Final = 0.5
 _COSTS: Final = 2.0
 #: Seconds without a change after which cards are measured.
 _QUIET: Final = 0.25
+#: Frames a second of still pictures whose chain moves.
+_STILLS: Final = 30
 #: The shortest time between two pictures, in seconds.
 _FASTEST: Final = 1 / 120
 
@@ -68,6 +71,8 @@ class StudioRenderer(PictureThread):
         self._stale = True
         self._total = 0.0
         self._times: deque[float] = deque(maxlen=60)
+        #: When the clock of still pictures began.
+        self._begun = monotonic()
         self.dropped = 0
         self.publisher = Publisher(viewers, runner.device)
         super().__init__("dala-studio-renderer")
@@ -153,6 +158,8 @@ class StudioRenderer(PictureThread):
             rate = float(tab.source.rate or 30)
             time = float(tab.time())
             waits.append(max((int(time * rate) + 1) / rate - time, _FASTEST))
+        elif self._runs(tab):
+            waits.append(1 / _STILLS)
         if self._stale:
             waits.append(
                 max(self._times[-1] + _QUIET - monotonic(), _FASTEST) if self._times else _QUIET
@@ -161,21 +168,32 @@ class StudioRenderer(PictureThread):
 
     def _is_next(self, tab: Tab) -> bool:
         """Return whether a picture is due that was not rendered; at the end, the last one."""
-        frame = tab.id, self._number(tab, tab.time())
-        return self._frame != frame if tab.playing else self._playing is tab
+        frame = tab.id, self._number(tab)
+        return self._frame != frame if self._runs(tab) else self._playing is tab
 
-    def _number(self, tab: Tab, time: Fraction) -> int:
-        return int(time * (tab.source.rate or 30))
+    def _runs(self, tab: Tab) -> bool:
+        """Return whether a tab plays, or shows a still picture through cards that move."""
+        if tab.playing or tab.source.rate is not None or tab.source.live:
+            return tab.playing
+        known = self._prepared
+        return known is not None and known[0] is tab and any(link.moves for link in known[2])
+
+    def _seconds(self, tab: Tab) -> float:
+        """Return the time that kernels are given."""
+        return monotonic() - self._begun if tab.source.rate is None else float(tab.time())
+
+    def _number(self, tab: Tab) -> int:
+        return int(self._seconds(tab) * (tab.source.rate or _STILLS))
 
     def _render(self, tab: Tab, dirty: bool) -> None:
         late = not any(v.has_room for v in self._viewers())
         if late and not dirty and tab.playing:
-            self._frame = tab.id, self._number(tab, tab.time())
+            self._frame = tab.id, self._number(tab)
             self.dropped += 1
             return
         with self.busy:
             time = tab.time()
-            self._frame = tab.id, self._number(tab, time)
+            self._frame = tab.id, self._number(tab)
             if tab.playing and tab.source.rate and not tab.source.live:
                 time = Fraction(self._frame[1]) / tab.source.rate  # the picture's own time
             before = tab.source.at(time)
@@ -186,7 +204,8 @@ class StudioRenderer(PictureThread):
                 return
             links, problems = self._links(tab)
             begun = perf_counter()
-            after = self._processed(tab, before, links, problems)
+            now = float(time) if tab.source.rate is not None else self._seconds(tab)
+            after = self._processed(tab, before, links, problems, Instant(now, self._frame[1]))
             moment = RenderedMoment(
                 next(self._numbers), tab.id, time, before, after, self._runner.device
             )
@@ -221,12 +240,17 @@ class StudioRenderer(PictureThread):
         return links, problems | failed
 
     def _processed(
-        self, tab: Tab, before: ImageLike, links: list[ReadyCard], problems: dict[str, str]
+        self,
+        tab: Tab,
+        before: ImageLike,
+        links: list[ReadyCard],
+        problems: dict[str, str],
+        moment: Instant,
     ) -> ImageLike:
         """Return the result of the chain; cards that fail are left out, with their error."""
         while True:
             try:
-                return self._runner.run(before, links)
+                return self._runner.run(before, links, moment)
             except (DalaError, ValueError, MemoryError, OSError) as error:
                 found = self._runner.culprit(before, links)
                 if found is None:  # each works alone: leave out the last one
@@ -251,7 +275,7 @@ class StudioRenderer(PictureThread):
             with self.busy:
                 _, before, links = self._last
                 self._costs = self._runner.costs(before, links, lambda: self._dirty)
-                if not self._dirty and not tab.playing:
+                if not self._dirty and not self._runs(tab):
                     self._total = self._timed(before, links)
             self._send_stats(now)
         elif tab.playing and now - self._reported >= _STATS:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dala.errors import ParameterError
-from dala.media.scene.nodes.pip import PIP_ARGUMENTS
+from dala.media.scene.nodes.properties import PIP_ARGUMENTS
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.scenes.tree import (
     HANDLE,

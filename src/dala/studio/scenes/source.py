@@ -6,11 +6,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar
 
+from dala.budget import Limits
 from dala.errors import DalaError, ParameterError
 from dala.media.filters.sizes import with_size
+from dala.media.frame import Frame
 from dala.media.parts import PartFile
 from dala.media.scene.file.load import MAX_BYTES, load_scene, read
-from dala.media.scene.file.versions import newest
+from dala.media.scene.file.schema import newest
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.scene import Scene
@@ -34,14 +36,17 @@ class SceneFile(StudioSource):
         device: the device to draw on.
         folders: the folders whose files it may name.
         memory: bytes that the scene may use.
+        seconds: seconds in which it is loaded, and each frame drawn.
     """
 
     kind: ClassVar[str] = "scene"
 
     def __init__(
-        self, file: Opened, device: str | None, folders: Folders, memory: int | None = None
-    ) -> None:
+        self, file: Opened, device: str | None, folders: Folders, memory: int | None = None,
+        seconds: float | None = None,
+    ) -> None:  # fmt: skip
         self._device, self._folders, self._memory = device, folders, memory
+        self._bounds = Limits(seconds)
         self._serial = 1
         data = read(file)
         if not isinstance(data, dict):
@@ -70,8 +75,16 @@ class SceneFile(StudioSource):
             SceneFileError: it has mistakes, or names files outside of the folders.
         """
         data, ids = to_load(self.document if document is None else document)
-        made = load_scene(data, device, base=self.base, memory=self._memory, place=self._folders)
+        with self._bounds:
+            made = load_scene(
+                data, device, base=self.base, memory=self._memory, place=self._folders
+            )
         return made, ids
+
+    def frame(self, scene: Scene, time: Fraction) -> Frame:
+        """Return the frame of a scene that was made of this document."""
+        with self._bounds:
+            return scene.render(time)
 
     def _take_facts(self) -> None:
         scene = self._scene
@@ -81,7 +94,7 @@ class SceneFile(StudioSource):
 
     def at(self, time: Fraction) -> ImageLike:
         """Return the frame of a time."""
-        return self._scene.render(time)
+        return self.frame(self._scene, time)
 
     def show(self, document: JsonObject) -> None:
         """Make the scene of a document, and show it from now on.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -56,12 +57,12 @@ def _is_still(file: Opened) -> bool:
     """Return whether a GIF has one picture."""
     if file.name.suffix.lower() != ".gif":
         return False
-    from PIL import Image
+    from dala.media.pictures.plugins import open_image
 
-    try:
-        with Image.open(file) as image:
-            return int(getattr(image, "n_frames", 1)) <= 1
-    except (OSError, ValueError):
+    try:  # by the decoders for files of strangers, and no further than the second picture
+        with open_image(Path(file)) as image:
+            return not getattr(image, "is_animated", False)
+    except Exception:  # decoders raise nearly anything
         return False
 
 
@@ -77,7 +78,10 @@ def _json(session: StudioSession, file: Opened) -> Tab:
         tab = session.tab("open")
         tab.change(cards_of(session, tab, data))
         return tab
-    source = SceneFile(file, session.device, session.folders, session.limits.scene_memory)
+    limits = session.limits
+    source = SceneFile(
+        file, session.device, session.folders, limits.scene_memory, limits.chain_time
+    )
     tab = session.add_tab(source)
     tab.contents = replace(tab.contents, scene=source.document)
     session.own(file.name)

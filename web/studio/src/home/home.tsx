@@ -22,8 +22,12 @@ async function toClipboard(text: string): Promise<boolean> {
   }
 }
 
-export async function copyAs(as: "python" | "command" | "preset" | "scene"): Promise<void> {
-  const reply = await ask("copy", { as });
+/** Copy the tab as text. Where a kernel does not compile, the toast offers its last good text. */
+export async function copyAs(as: "python" | "command" | "preset", last_good = false): Promise<void> {
+  const again = { label: "Copy the last good one", run: () => void copyAs(as, true) };
+  const reply = await ask("copy", { as, last_good }, (failure) =>
+    failure.argument === "last_good" ? again : undefined,
+  );
   if (!reply) return;
   code.value = { title: TITLES[as], text: String(reply.text) };
   const view = { label: "View", run: () => (dialog.value = "code") };

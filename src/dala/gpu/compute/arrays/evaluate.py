@@ -66,7 +66,7 @@ def compute(root: Expression, out: Buffer | None = None) -> Buffer:
 
 
 def _passes(root: Expression) -> Iterator[tuple[Expression, Fused]]:
-    """Yield the nodes that kernels compute for a root, operands first, and what each kernel has."""
+    """Yield the nodes that kernels compute for a root, operands first, and the kernels' nodes."""
     todo = [root]
     planned: set[int] = set()
     while todo:

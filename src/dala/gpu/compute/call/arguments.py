@@ -12,6 +12,7 @@ from dala.errors import ParameterError
 from dala.gpu.compute.call.derived import with_derived
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl, expected_numbers
 from dala.gpu.compute.lang.ir import FLOATS, Param, Program
+from dala.gpu.compute.lang.limits import MAX_LIST
 from dala.gpu.compute.lang.scalars import RANGES
 from dala.gpu.compute.params import check_params, missing, number_of, python_number
 from dala.typing import Params, ParamValue
@@ -23,10 +24,13 @@ _FIXED: Final = frozenset((float, int, bool))
 
 
 def number_kinds(decl: KernelDecl, params: Params) -> tuple[tuple[str, str], ...]:
-    """Return "int" or "float" for each parameter that accepts both, depending on its value."""
+    """Return "int" or "float" for each parameter that accepts both, and the length of lists."""
     found = []
     for p in decl.generic:
         value = params.get(p.name, p.default)
+        if p.listed:
+            found.append((p.name, str(len(_components(decl, p, value)))))
+            continue
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         found.append((p.name, "int" if whole else "float"))
     return tuple(found)
@@ -68,7 +72,7 @@ class LastParams:
         self._kept: tuple[dict[str, ParamValue], tuple[int | float, ...]] | None = None
 
     def pack(self, decl: KernelDecl, program: Program, params: Params) -> tuple[int | float, ...]:
-        """Return what :func:`pack` returns."""
+        """Return the result of :func:`pack`."""
         kept = self._kept
         if kept is not None and len(params) == len(kept[0]):
             get = params.get
@@ -90,10 +94,12 @@ def _is_fixed(value: object) -> bool:
 
 
 def _components(decl: KernelDecl, p: ParamDecl, value: ParamValue) -> Sequence[object]:
-    if not p.size:
+    if not p.size and not p.listed:
         return (value,)
+    if value is None:
+        raise missing(decl.name, p.name)
     items = items_of(value)  # type: ignore[arg-type]  # it may be anything
-    if items is None or len(items) != p.size:
+    if items is None or (not 1 <= len(items) <= MAX_LIST if p.listed else len(items) != p.size):
         raise ParameterError.invalid(decl.name, p.name, p.expected, value)
     return items
 

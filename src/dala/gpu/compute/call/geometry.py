@@ -40,7 +40,7 @@ def program_for(
         numbers: "int" or "float" for each parameter that accepts both, see
             :func:`~dala.gpu.compute.call.arguments.number_kinds`.
     """
-    args = tuple(_arg(decl, i, inputs[i]) for i in range(len(inputs)))
+    args = tuple(_arg(decl, i, inputs[i], out_shape) for i in range(len(inputs)))
     _check_shared_dtype(decl, args)
     last = out_shape[2] if len(out_shape) == 3 else 0
     program = specialize(decl, Signature(args, out_dtype, len(out_shape), last, numbers))
@@ -48,7 +48,7 @@ def program_for(
     return program, geometry(program, shapes, out_shape)
 
 
-def _arg(decl: KernelDecl, index: int, given: BufferLike) -> Arg:
+def _arg(decl: KernelDecl, index: int, given: BufferLike, out_shape: tuple[int, ...]) -> Arg:
     declared = decl.args[index]
     shape, dtype = given.shape, given.dtype
     if declared.dtype is not None and dtype != declared.dtype:
@@ -65,7 +65,10 @@ def _arg(decl: KernelDecl, index: int, given: BufferLike) -> Arg:
         raise ShapeError.invalid(
             decl.name, declared.name, "of at least one axis", shape, "Give it shape (1,)."
         )
-    return Arg(declared.name, declared.kind, dtype, len(shape), channels)  # type: ignore[arg-type]
+    kind = declared.kind
+    if declared.sampled and tuple(shape[:2]) != out_shape[:2] and 0 not in shape:
+        kind = "array"  # an image of another size is read at absolute places only
+    return Arg(declared.name, kind, dtype, len(shape), channels)  # type: ignore[arg-type]
 
 
 def _check_shared_dtype(decl: KernelDecl, args: tuple[Arg, ...]) -> None:
@@ -125,6 +128,14 @@ def _broadcast(
     fits = len(padded) == len(domain) and all(
         a in (1, d) for a, d in zip(padded, domain, strict=True)
     )
+    if not fits and len(domain) == 2 and shape[:2] == domain:
+        raise ShapeMismatch.invalid(
+            kernel,
+            arg,
+            "declared as a picture, because the kernel computes pixels",
+            shape,
+            f"Write {arg}: Pixel, or {arg}: Image to read its neighbors.",
+        )
     if not fits:
         raise ShapeMismatch.invalid(
             kernel,

@@ -40,7 +40,7 @@ class Spec(TypedDict):
 
 
 class CheckedSpec(NamedTuple):
-    """What a checked spec describes; a copy has no kernel, and a barrier no output.
+    """The contents of a checked spec; a copy has no kernel, and a barrier no output.
 
     Inputs and output of a kernel are as they were given: the kernel checks them.
     """

@@ -37,7 +37,8 @@ def get(name: str | Device) -> Engine:
     """Return the engine of a device; open it on first use.
 
     Args:
-        name: ``auto gpu cpu webgpu webgpu:N reference null``, or an item of :func:`devices`.
+        name: ``auto gpu cpu webgpu webgpu:N cuda cuda:N reference null``, or an item of
+            :func:`devices`.
 
     Raises:
         UnknownDevice: the name is not valid.
@@ -140,18 +141,21 @@ def _choose(name: str, call: str) -> Engine:
         return instances.open_adapter(gpus[0])
     prefix, colon, number = name.partition(":")
     valid = not colon or (number.isascii() and number.isdecimal() and len(number) < 6)
-    if prefix != "webgpu" or not valid:
+    if prefix not in ("webgpu", "cuda") or not valid:
         raise _unknown(name, call)
-    return _webgpu(f"webgpu:{int(number or 0)}", f"{call}: {name!r} is not available")
+    return _adapter(f"{prefix}:{int(number or 0)}", f"{call}: {name!r} is not available")
 
 
 def _unknown(name: object, call: str) -> UnknownDevice:
-    names = "auto, gpu, cpu, webgpu, webgpu:N (N counts adapters from 0), reference or null"
+    names = (
+        "auto, gpu, cpu, webgpu, webgpu:N (N counts adapters from 0), cuda, cuda:N, reference or "
+        "null"
+    )
     advice = "`dala doctor` lists the devices of this machine."
     return UnknownDevice.invalid(call, "name", names, name, advice)
 
 
-def _webgpu(id: str, problem: str) -> Engine:
+def _adapter(id: str, problem: str) -> Engine:
     engine = instances.find(id)
     if engine is not None:
         return engine
@@ -159,6 +163,11 @@ def _webgpu(id: str, problem: str) -> Engine:
     for adapter in adapters:
         if adapter.id == id:
             return instances.open_adapter(adapter)
+    if id.startswith("cuda"):
+        raise DeviceUnavailable(
+            f"{problem}: NVIDIA's driver offers no such GPU, or cuda-bindings is not installed. "
+            "Run `dala doctor` for how to install it, or use 'auto' or 'cpu'."
+        )
     if not adapters:
         raise DeviceUnavailable(
             f"{problem}: WebGPU has no adapter here. Run `dala doctor` for how to install one "
@@ -200,4 +209,6 @@ def _log(id: str, level: str, line: str) -> None:
         import logging  # slow to import, and not needed if the device is named
 
         _logged.add(id)
-        logging.getLogger("dala").log(logging.getLevelNamesMapping()[level], line)
+        number = logging.getLevelNamesMapping()[level]
+        # Commands show a notice with a name once a day.
+        logging.getLogger("dala").log(number, line, extra={"notice": id})

@@ -156,7 +156,7 @@ Runner: TypeAlias = Callable[[Sequence[Storage], Storage, Values], None]
 class Engine(ABC):
     """The interface to one device: allocates memory, copies data, runs programs and operations."""
 
-    #: "cpu", "reference", "null" or "webgpu:N".
+    #: "cpu", "reference", "null", "webgpu:N" or "cuda:N".
     id: str
     #: The kind: "cpu", "reference", "null" or "webgpu".
     backend: str

@@ -58,7 +58,8 @@ LINEAR: Final = 4  # blend in linear light
 #: Blend modes by number.
 BLENDS: Final = (
     "over", "add", "multiply", "screen", "overlay", "darken", "lighten", "color-dodge",
-    "color-burn", "hard-light", "soft-light", "difference", "exclusion",
+    "color-burn", "hard-light", "soft-light", "difference", "exclusion", "hue", "saturation",
+    "color", "luminosity",
 )  # fmt: skip
 
 #: The words of a draw that are rounded to multiples of 1/GRID: center, half size, radius and width.

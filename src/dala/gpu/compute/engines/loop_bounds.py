@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from dala.gpu.compute.engines.base import Geometry, Values
@@ -13,6 +14,36 @@ _INT32: Final = 1 << 31
 _FOLDED: Final = frozenset({"add", "sub", "mul", "neg", "min", "max", "idiv"})
 
 
+def count_work(block: Block, number: Callable[[Value], int | None]) -> tuple[int, int] | None:
+    """Return the most iterations and statements of a block; None if a loop's length is unknown.
+
+    Args:
+        block: the block. Of a branch both sides count as statements.
+        number: returns the value of a loop's start or stop, or None.
+    """
+    iterations = statements = 0
+    for s in block.body:
+        statements += 1
+        if not isinstance(s, (If, For)):
+            continue
+        turns = 1
+        if isinstance(s, If):
+            parts = [s.then, s.otherwise]
+        else:
+            start, stop = number(s.start), number(s.stop)
+            if start is None or stop is None:
+                return None
+            turns, parts = len(range(start, stop, s.step)), [s.body]
+            iterations, statements = iterations + turns, statements + turns
+        inside = [count_work(part, number) for part in parts]
+        known = [found for found in inside if found is not None]
+        if len(known) < len(inside):
+            return None
+        iterations += turns * max((found[0] for found in known), default=0)
+        statements += turns * sum(found[1] for found in known)
+    return iterations, statements
+
+
 class LoopBounds:
     """The most iterations and statements of a program at one position, for given parameters.
 
@@ -22,30 +53,9 @@ class LoopBounds:
     def __init__(self, program: Program, geometry: Geometry, params: Values) -> None:
         self._geometry = geometry
         self._params = params
-        found = self._block(program.body)
+        found = count_work(program.body, self._number)
         self.iterations: int | None = None if found is None else found[0]
         self.statements: int | None = None if found is None else found[1]
-
-    def _block(self, block: Block) -> tuple[int, int] | None:
-        iterations = statements = 0
-        for s in block.body:
-            statements += 1
-            if isinstance(s, If):
-                inside = [self._block(part) for part in (s.then, s.otherwise)]
-                for found in inside:
-                    if found is None:
-                        return None
-                    statements += found[1]
-                iterations += max(found[0] for found in inside if found is not None)
-            elif isinstance(s, For):
-                start, stop = self._number(s.start), self._number(s.stop)
-                each = self._block(s.body)
-                if start is None or stop is None or each is None:
-                    return None
-                turns = len(range(start, stop, s.step))
-                iterations += turns * (each[0] + 1)
-                statements += turns * (each[1] + 1)
-        return iterations, statements
 
     def _number(self, v: Value) -> int | None:
         """Return the value of an int, or None if it depends on data."""

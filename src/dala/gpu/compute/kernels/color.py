@@ -3,26 +3,8 @@
 from __future__ import annotations
 
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.language import (
-    Pixel,
-    Within,
-    clamp,
-    cos,
-    dot,
-    floor,
-    fract,
-    inf,
-    length,
-    max,
-    mix,
-    position,
-    pow,
-    rgba,
-    sin,
-    smoothstep,
-    tau,
-    vec3,
-)
+from dala.gpu.compute.language import *
+from dala.gpu.compute.language import max, pow
 
 
 @picture_filter("Color")

@@ -261,7 +261,9 @@ def parameter_of(declared: Parameter | ParamDecl) -> FilterParam:
     facts = {**vars(declared), "required": declared.required}
     if isinstance(declared, ParamDecl):
         del facts["exact"]
-        facts["type"] = "floats" if declared.size else declared.type
+        listed, _ = facts.pop("listed"), facts.pop("role")
+        numbers = "ints" if listed and declared.type == "int" else "floats"
+        facts["type"] = numbers if declared.size or listed else declared.type
     default = declared.default
     if facts.get("spread") and isinstance(default, tuple) and len(set(default)) == 1:
         facts["default"] = default[0]  # a single number is repeated

@@ -2,18 +2,8 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.language import (
-    Pixel,
-    abs,
-    clamp,
-    cos,
-    mix,
-    position,
-    rgba,
-    shape,
-    sin,
-    vec3,
-)
+from dala.gpu.compute.language import *
+from dala.gpu.compute.language import abs
 
 __all__ = ["generate_gradient"]
 

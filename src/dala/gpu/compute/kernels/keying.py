@@ -5,18 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.language import (
-    Pixel,
-    Within,
-    abs,
-    dot,
-    inf,
-    length,
-    max,
-    rgba,
-    smoothstep,
-    vec3,
-)
+from dala.gpu.compute.language import *
+from dala.gpu.compute.language import abs, max
 
 #: Cb and Cr of BT.601, (b - luma) / 1.772 and (r - luma) / 1.402, as sums of r, g and b.
 _CB: Final = (-0.299 / 1.772, -0.587 / 1.772, 0.886 / 1.772)

@@ -16,23 +16,8 @@ import numpy as np
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.kernel import Kernel, declare_function, text_kernel
 from dala.gpu.compute.kernels.filter import picture_filter
-from dala.gpu.compute.language import (
-    Image,
-    IntOrFloat,
-    Pixel,
-    Vector,
-    Within,
-    dot,
-    exp,
-    inf,
-    max,
-    min,
-    mix,
-    rgba,
-    smoothstep,
-    sqrt,
-    vec3,
-)
+from dala.gpu.compute.language import *
+from dala.gpu.compute.language import max, min
 from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
 from dala.typing import NDArray

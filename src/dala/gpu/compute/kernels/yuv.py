@@ -258,7 +258,6 @@ class RgbToYuv(_Video):
     """
 
     title = "rgb_to_yuv"
-    ends_chain = True
     takes = ("rgb",)
     options = _OPTIONS
 

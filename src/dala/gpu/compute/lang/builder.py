@@ -1,7 +1,7 @@
 """Build IR from terms: promote types, fold constants, apply operations to vectors.
 
 A *term* is the result of an expression of the language: an IR value, a literal (a Python number
-without a type yet), or a :class:`Vec` of two to four of those.
+without a type yet), a :class:`Vec` of two to four of those, or a :class:`Compound` of terms.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, Literal, NoReturn, TypeAlias
 
 from dala.budget import check_deadline
 from dala.gpu.compute.lang.ir import (
@@ -36,9 +36,19 @@ class Vec:
     """A vector of two to four numbers."""
 
     items: tuple[Scalar, ...]
+    #: The terms of a tuple that was written with vectors in it; unpacking gives them back.
+    parts: tuple[Term, ...] = ()
 
 
-Term: TypeAlias = Scalar | Vec
+@dataclass(frozen=True, eq=False)
+class Compound:
+    """Several terms: the columns of a matrix, the items of a list or the members of a tuple."""
+
+    kind: Literal["matrix", "list", "tuple"]
+    parts: tuple[Term, ...]
+
+
+Term: TypeAlias = Scalar | Vec | Compound
 
 
 class Refused(Exception):
@@ -66,6 +76,9 @@ def describe(term: object) -> str:
     """Return a description of a term for an error message."""
     if isinstance(term, Vec):
         return f"a vector of {len(term.items)}"
+    if isinstance(term, Compound):
+        size = len(term.parts)
+        return f"a {size}x{size} matrix" if term.kind == "matrix" else f"a {term.kind} of {size}"
     if isinstance(term, Value):
         return f"a value of type {term.type}"
     return repr(term)
@@ -186,7 +199,9 @@ class Builder:
         return found
 
     def lift(self, function: Callable[..., Scalar], *terms: Term) -> Term:
-        """Apply a scalar function to the terms; componentwise if one of them is a vector."""
+        """Apply a scalar function to the terms; componentwise if one is a vector or a matrix."""
+        if any(isinstance(t, Compound) for t in terms):
+            return self._lift_columns(function, *terms)
         sizes = {len(t.items) for t in terms if isinstance(t, Vec)}
         if not sizes:
             return function(*terms)
@@ -199,6 +214,22 @@ class Builder:
         size = sizes.pop()
         rows = [t.items if isinstance(t, Vec) else (t,) * size for t in terms]
         return Vec(tuple(function(*column) for column in zip(*rows, strict=True)))
+
+    def _lift_columns(self, function: Callable[..., Scalar], *terms: Term) -> Term:
+        records = [t for t in terms if isinstance(t, Compound)]
+        other: Term | None = next((t for t in records if t.kind != "matrix"), None)
+        other = other or next((t for t in terms if isinstance(t, Vec)), None)
+        size = len(records[0].parts)
+        other = other or next((t for t in records if len(t.parts) != size), None)
+        if other is not None:
+            refuse(
+                f"this takes numbers, vectors or matrices of one size, got {describe(other)}",
+                "Read one of its items: a[i].",
+            )
+        rows = [t.parts if isinstance(t, Compound) else (t,) * size for t in terms]
+        return Compound(
+            "matrix", tuple(self.lift(function, *row) for row in zip(*rows, strict=True))
+        )
 
     # operations -------------------------------------------------------------------------------
     def binary(self, op: str, a: Scalar, b: Scalar) -> Scalar:
@@ -277,10 +308,11 @@ class Builder:
 
     def truth(self, a: Term) -> Value:
         """Convert a term to a condition."""
-        if isinstance(a, Vec):
+        if isinstance(a, Vec | Compound):
+            what = "a vector" if isinstance(a, Vec) else describe(a)
             refuse(
-                "a vector cannot be a condition",
-                "Compare one component (px.r > 0.5), or a length.",
+                f"{what} cannot be a condition",
+                "Compare one component (px.r > 0.5), or a length; or write any(...) or all(...).",
             )
         if not isinstance(a, Value):
             return Value("const", "bool", attr=bool(a))
@@ -301,7 +333,16 @@ class Builder:
 
     def select(self, condition: Term, a: Term, b: Term) -> Term:
         """Emit ``a if condition else b``; one condition selects whole vectors."""
+        if isinstance(condition, Vec):  # a condition for each component
+            return self.lift(lambda c, x, y: scalar(self.select(c, x, y)), condition, a, b)
         c = self.truth(condition)
+        if isinstance(a, Compound) and isinstance(b, Compound):
+            if (a.kind, len(a.parts)) != (b.kind, len(b.parts)):
+                refuse(f"this chooses between {describe(a)} and {describe(b)}")
+            return Compound(a.kind, self._parts(c, a.parts, b.parts))
+        if isinstance(a, Vec) and isinstance(b, Vec) and len(a.parts) == len(b.parts) > 0:
+            parts = self._parts(c, a.parts, b.parts)
+            return Vec(tuple(components(parts)), parts)
 
         def one(x: Scalar, y: Scalar) -> Scalar:
             type_ = self.common(x, y)
@@ -310,6 +351,9 @@ class Builder:
             return self.emit("select", type_, c, self.convert(x, type_), self.convert(y, type_))
 
         return self.lift(one, a, b)
+
+    def _parts(self, c: Value, a: Sequence[Term], b: Sequence[Term]) -> tuple[Term, ...]:
+        return tuple(self.select(c, x, y) for x, y in zip(a, b, strict=True))
 
     def real(self, op: str, *terms: Scalar) -> Scalar:
         """Emit a float function of scalars; integers are converted first.
@@ -394,9 +438,19 @@ class Builder:
         return self.convert(v, "s32")
 
 
+def scalar(term: Term) -> Scalar:
+    """Return a term that is one number; refuse others."""
+    if isinstance(term, Vec | Compound):
+        refuse(f"this takes one number, got {describe(term)}", "Take one component: v.x.")
+    return term
+
+
 def components(terms: Sequence[Term]) -> list[Scalar]:
-    """Return the scalars of the terms, with vectors split into components."""
+    """Return the scalars of the terms, with vectors, matrices and tuples split into numbers."""
     found: list[Scalar] = []
     for t in terms:
-        found.extend(t.items if isinstance(t, Vec) else (t,))
+        if isinstance(t, Compound):
+            found.extend(components(t.parts))
+        else:
+            found.extend(t.items if isinstance(t, Vec) else (t,))
     return found

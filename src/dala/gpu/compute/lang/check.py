@@ -7,29 +7,33 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dala.budget import check_deadline
+from dala.errors import did_you_mean
+from dala.gpu.compute.lang.declaration import CONSTANTS
+from dala.gpu.compute.lang.functions import FUNCTIONS
 from dala.gpu.compute.lang.source import KernelSource
 
 #: Component names of vectors and pixels, and shape properties of arrays and images.
-SWIZZLE: Final = re.compile(r"[rgba]{1,4}|[xyzw]{1,4}")
+SWIZZLE: Final = re.compile(r"[rgba]{1,4}|[xyzw]{1,4}|[stpq]{1,4}")
+METHODS: Final = frozenset({"sample", "sample_uv"})
 PROPERTIES: Final = frozenset({"shape", "width", "height"})
 
 #: Nodes of the syntax tree that may be in a kernel, and kinds of them.
 _ALLOWED: Final = frozenset({
     "AnnAssign", "Assign", "Attribute", "AugAssign", "BinOp", "BoolOp", "Break", "Call", "Compare",
-    "Constant", "Continue", "Expr", "For", "If", "IfExp", "Name", "Pass", "Return", "Subscript",
-    "Tuple", "UnaryOp", "keyword",
+    "Constant", "Continue", "Expr", "For", "If", "IfExp", "List", "Name", "Pass", "Return",
+    "Subscript", "Tuple", "UnaryOp", "While", "keyword",
 })  # fmt: skip
 _ALLOWED_KINDS: Final = (ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.expr_context)
 
 _LISTED: Final = {
-    "While": ("while loops are", "Write for i in range(n) with break."),
     "Lambda": ("lambda is", "Write a helper function with @kernel."),
     "ListComp SetComp DictComp": ("comprehensions are", "Write a for loop."),
     "GeneratorExp": ("generators are", "Write a for loop."),
-    "List": ("lists are", "Write a tuple of two to four numbers."),
     "Dict": ("dicts are", "Use parameters or local variables."),
     "Set": ("sets are", "Use parameters or local variables."),
     "JoinedStr FormattedValue": ("text is", "A kernel computes numbers only."),
@@ -45,7 +49,6 @@ _LISTED: Final = {
     "Await": ("await is", "Remove it."),
     "Yield YieldFrom": ("yield is", "Return the value."),
     "Match": ("match is", "Write if, elif, else."),
-    "MatMult": ("@ is", "Use the 'matmul' kernel, or dot(a, b)."),
     "Is": ("'is' is", "Compare with ==."),
     "IsNot": ("'is not' is", "Compare with !=."),
     "In": ("'in' is", "Compare with == and or."),
@@ -86,6 +89,26 @@ def is_math(node: ast.expr) -> bool:
     return isinstance(module, ast.Name) and module.id == "math"
 
 
+def is_method(node: ast.Call) -> bool:
+    """Return True for a filtered read of an image: ``img.sample(x, y)``."""
+    function = node.func
+    if not isinstance(function, ast.Attribute) or function.attr not in METHODS:
+        return False
+    return isinstance(function.value, ast.Name)
+
+
+def check_math(source: KernelSource, node: ast.Attribute, called: bool) -> None:
+    """Raise KernelSyntaxError for a name of the module math that the language lacks."""
+    table: Mapping[str, object] = FUNCTIONS if called else CONSTANTS
+    if node.attr not in table:
+        what = "function" if called else "constant"
+        source.fail(
+            node,
+            f"the language has no {what} {node.attr!r}",
+            did_you_mean(node.attr, table),
+        )
+
+
 def inside(body: list[ast.stmt]) -> list[ast.AST]:
     """Return all nodes in the statements, except those in nested functions."""
     found: list[ast.AST] = []
@@ -103,8 +126,35 @@ def always_returns(body: list[ast.stmt]) -> bool:
     return any(
         isinstance(s, ast.Return)
         or (isinstance(s, ast.If) and always_returns(s.body) and always_returns(s.orelse))
+        or (isinstance(s, ast.While) and _endless(s))
         for s in body
     )
+
+
+def _endless(loop: ast.While) -> bool:
+    """Return whether a loop is left by return only."""
+    nodes = inside(loop.body)
+    is_true = isinstance(loop.test, ast.Constant) and loop.test.value is True
+    returns = any(isinstance(n, ast.Return) for n in nodes)
+    return is_true and returns and not any(isinstance(n, ast.Break) for n in nodes)
+
+
+def returns_inside(body: list[ast.stmt]) -> bool:
+    """Return whether there is a return in the statements."""
+    return any(isinstance(n, ast.Return) for n in inside(body))
+
+
+def assigned_often(body: list[ast.stmt], arguments: Iterable[str]) -> frozenset[str]:
+    """Return names that are assigned more than once; arguments count as one assignment."""
+    counts = Counter(arguments)
+    for node in inside(body):
+        root: ast.AST = node.target if isinstance(node, ast.AugAssign) else node
+        stores = root is not node or isinstance(getattr(node, "ctx", None), ast.Store)
+        while isinstance(root, ast.Attribute | ast.Subscript):
+            root = root.value
+        if stores and isinstance(root, ast.Name):
+            counts[root.id] += 1 if root is node else 2  # a part is replaced in what there was
+    return frozenset(name for name, count in counts.items() if count > 1)
 
 
 def _check(source: KernelSource, node: ast.AST) -> None:
@@ -129,6 +179,9 @@ def _check(source: KernelSource, node: ast.AST) -> None:
         source.fail(node, "range works only in a for loop", "Write for i in range(n).")
     elif isinstance(node, ast.For):
         _check_for(source, node)
+    elif isinstance(node, ast.While) and node.orelse:
+        problem = "while ... else is not part of the language"
+        source.fail(node.orelse[0], problem, "Remove the else.")
     elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
         _check_targets(source, node)
     elif isinstance(node, ast.Return) and node.value is None:
@@ -146,6 +199,12 @@ def _check(source: KernelSource, node: ast.AST) -> None:
         if type(operator).__name__ in _ADVICE:
             source.fail(node, *_ADVICE[type(operator).__name__])
     for child in ast.iter_child_nodes(node):
+        if isinstance(node, ast.Call) and is_method(node):
+            if child is node.func:
+                continue
+            text = child.value if isinstance(child, ast.keyword) else None
+            if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                continue  # the filter, or the edge
         if isinstance(node, ast.AnnAssign) and child is node.annotation:
             continue
         if isinstance(node, ast.For) and child is node.iter:
@@ -166,10 +225,20 @@ def _check_attribute(source: KernelSource, node: ast.Attribute) -> None:
         )
 
 
+def _check_swizzle(source: KernelSource, node: ast.Attribute) -> None:
+    if not SWIZZLE.fullmatch(node.attr):
+        source.fail(
+            node, f"{node.attr!r} cannot be assigned", "Write v.x = value or v.xy = (x, y)."
+        )
+    if len(set(node.attr)) < len(node.attr):
+        source.fail(node, f"{node.attr!r} names a component twice", "Name each once.")
+
+
 def _check_call(source: KernelSource, node: ast.Call) -> None:
     function = node.func
-    if not isinstance(function, ast.Name) and not is_math(function):
-        source.fail(node, "only functions can be called, by name", "Write name(...).")
+    if not isinstance(function, ast.Name) and not is_math(function) and not is_method(node):
+        name = function.attr if isinstance(function, ast.Attribute) else "name"
+        source.fail(node, "only functions can be called, by name", f"Write {name}(...).")
     for keyword in node.keywords:
         if keyword.arg is None:
             source.fail(node, "** is not part of the language", "Name each parameter.")
@@ -197,13 +266,12 @@ def _check_targets(source: KernelSource, node: ast.Assign | ast.AnnAssign | ast.
     for target in targets:
         names = target.elts if isinstance(target, ast.Tuple) else [target]
         for name in names:
-            if isinstance(name, ast.Subscript):
-                source.fail(
-                    name,
-                    "a kernel cannot store into an array",
-                    "Return the value for this position; position() returns its index.",
-                )
-            if not isinstance(name, ast.Name):
+            root: ast.expr = name
+            while isinstance(root, ast.Attribute | ast.Subscript):
+                if isinstance(root, ast.Attribute):
+                    _check_swizzle(source, root)
+                root = root.value
+            if not isinstance(root, ast.Name):
                 source.fail(name, "only names can be assigned", "Write name = value.")
     if isinstance(node, ast.AnnAssign) and node.value is None:
         source.fail(node, "a variable must have a value", "Write name = value.")

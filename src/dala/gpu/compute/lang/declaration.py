@@ -63,6 +63,8 @@ class ArgDecl:
     name: str
     kind: str
     dtype: str | None = None
+    #: True for an image that is sampled, so that it may be of any size.
+    sampled: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class ParamDecl:
         default: the default value; None for a required parameter.
         low: the smallest accepted value, or None; -inf accepts every finite number.
         high: the largest accepted value, or None; inf accepts every finite number.
+        listed: True for a list of numbers, whose length is that of the value.
+        role: "time", "frame", "resolution", "pointer" or "date" if the surroundings give it, or "".
     """
 
     name: str
@@ -86,6 +90,8 @@ class ParamDecl:
     default: Number | tuple[Number, ...] | None = None
     low: int | float | None = None
     high: int | float | None = None
+    listed: bool = False
+    role: str = ""
 
     @property
     def required(self) -> bool:
@@ -97,7 +103,8 @@ class ParamDecl:
         """A phrase for the accepted values, used in error messages."""
         if self.type == "bool":
             return "True or False"
-        return expected_numbers(self.type == "int", self.low, self.high, self.size)
+        whole = self.type == "int"
+        return expected_numbers(whole, self.low, self.high, self.size, listed=self.listed)
 
     def allows(self, value: Number) -> bool:
         """Return True if a number is within the range, or if there is no range."""
@@ -129,14 +136,29 @@ class KernelDecl:
 
     @cached_property
     def generic(self) -> tuple[ParamDecl, ...]:
-        """Parameters that accept ints and floats, and have the type of the value passed."""
-        return tuple(p for p in self.params if p.type == "number")
+        """Parameters whose type or length is that of the value passed."""
+        return tuple(p for p in self.params if p.type == "number" or p.listed)
+
+    @cached_property
+    def roles(self) -> tuple[tuple[str, str], ...]:
+        """Names of the parameters that the surroundings give, with what they are."""
+        return tuple((p.name, p.role) for p in self.params if p.role)
 
     @property
     def pixels(self) -> bool:
         """True if the declaration says that the kernel runs once per pixel."""
         return self.returns_pixel or any(a.kind in ("pixel", "image") for a in self.args)
 
+
+#: Annotations of parameters that the surroundings give: what they are, their type and size.
+ROLES: Final = {
+    "Time": ("time", "float", 0),
+    "FrameNumber": ("frame", "int", 0),
+    "Frame": ("frame", "int", 0),
+    "Resolution": ("resolution", "float", 2),
+    "Pointer": ("pointer", "float", 3),
+    "Date": ("date", "float", 4),
+}
 
 KINDS: Final = {"Pixel": "pixel", "Image": "image", "Array": "array"}
 

@@ -11,6 +11,7 @@ from typing import NoReturn, TypeAlias
 
 from dala.gpu.compute.lang.builder import (
     Builder,
+    Compound,
     Refused,
     Scalar,
     Term,
@@ -20,10 +21,12 @@ from dala.gpu.compute.lang.builder import (
     refuse,
     type_of,
 )
-from dala.gpu.compute.lang.check import inside, is_math
+from dala.gpu.compute.lang.check import inside, is_math, is_method
 from dala.gpu.compute.lang.declaration import CONSTANTS, KernelDecl
-from dala.gpu.compute.lang.functions import FUNCTIONS
+from dala.gpu.compute.lang.functions import FUNCTIONS, Function
 from dala.gpu.compute.lang.ir import FLOATS, LOADED, Arg, Attr, Slot, Type, Value
+from dala.gpu.compute.lang.library import matrices, parts, sampling
+from dala.gpu.compute.lang.library.shapes import Shape, shaped, size_of
 
 #: Identifies a variable: the call path of its function, its name, and the component's index.
 VariableKey: TypeAlias = tuple[object, ...]
@@ -39,7 +42,7 @@ class Typing:
 
     pixels: bool
     types: dict[VariableKey, Type] = field(default_factory=dict)
-    sizes: dict[VariableKey, int] = field(default_factory=dict)
+    shapes: dict[VariableKey, Shape] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Variable:
     key: VariableKey
 
 
-Binding: TypeAlias = Value | int | float | bool | Vec | Ref | Variable
+Binding: TypeAlias = Value | int | float | bool | Vec | Compound | Ref | Variable
 
 
 @dataclass
@@ -85,6 +88,10 @@ class FunctionScope:
     result: Term | None = None
     done: Slot | None = None
     loops: int = 0
+
+    def is_image(self, arg: int) -> bool:
+        """Return whether an input is declared as an image."""
+        return any(d.kind == "image" and self.args.get(d.name) == arg for d in self.decl.args)
 
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -126,10 +133,14 @@ class Expressions(ABC):
     def _helper(self, node: ast.Call, decl: KernelDecl) -> Term:
         """Lower a call of another kernel and return its result."""
 
+    @abstractmethod
+    def _library(self, node: ast.Call, function: Function, terms: list[Term]) -> Term:
+        """Lower a call of a function of the prelude and return its result."""
+
     def _read(self, key: VariableKey) -> Term:
-        size = self.typing.sizes[key]
-        items = tuple(self.b.get(self.slots[(*key, index)]) for index in range(max(size, 1)))
-        return Vec(items) if size else items[0]
+        shape = self.typing.shapes[key]
+        slots = (self.slots[(*key, index)] for index in range(size_of(shape)))
+        return shaped(shape, map(self.b.get, slots))
 
     def _term(self, node: ast.expr) -> Term:
         """Return the value of an expression; raise if it is a whole image or array."""
@@ -182,10 +193,9 @@ class Expressions(ABC):
                 terms = [self._term(part) for part in (node.test, node.body, node.orelse)]
                 return b.select(*terms)
             case ast.Tuple():
-                if not 2 <= len(node.elts) <= 4:
-                    advice = "Write (x, y), (x, y, z) or (r, g, b, a)."
-                    refuse("a vector has two to four numbers", advice)
-                return Vec(tuple(components([self._term(item) for item in node.elts])))
+                return self._tuple([self._term(item) for item in node.elts])
+            case ast.List():
+                return parts.made_list([self._term(item) for item in node.elts])
             case ast.Subscript():
                 return self._subscript(node)
             case ast.Attribute():
@@ -209,8 +219,25 @@ class Expressions(ABC):
             "Give it a value before the if or the loop.",
         )
 
+    def _tuple(self, terms: list[Term]) -> Term:
+        """Return a vector of two to four numbers; other tuples keep their members apart."""
+        items = components(terms)
+        if any(isinstance(t, Compound) for t in terms) or (
+            len(items) > 4 and len(items) > len(terms)
+        ):
+            return Compound("tuple", tuple(terms))
+        if not 2 <= len(items) <= 4:
+            advice = "Write (x, y), (x, y, z) or (r, g, b, a); a table is a list: [a, b, c, d, e]."
+            refuse("a vector has two to four numbers", advice)
+        return Vec(tuple(items), tuple(terms) if len(items) > len(terms) else ())
+
     def _operate(self, op: ast.operator, a: Term, c: Term) -> Term:
         b = self.b
+        matrix = matrices.is_matrix(a), matrices.is_matrix(c)
+        vector = isinstance(a, Vec) or isinstance(c, Vec)
+        joined = isinstance(op, ast.Mult) and any(matrix) and (vector or all(matrix))
+        if joined or isinstance(op, ast.MatMult):
+            return matrices.product(b, a, c)
         if isinstance(op, ast.Pow):
             return b.lift(b.power, a, c)
         name = _BINARY[type(op)]
@@ -222,25 +249,35 @@ class Expressions(ABC):
         result: Term | None = None
         for op, comparator in zip(node.ops, node.comparators, strict=True):
             right = self._term(comparator)
-            if isinstance(left, Vec) or isinstance(right, Vec):
-                refuse("vectors cannot be compared", "Compare one component: px.r > 0.5.")
+            if isinstance(left, Vec | Compound) or isinstance(right, Vec | Compound):
+                advice = "Compare one component: px.r > 0.5; or write all(lessThan(a, b))."
+                refuse("vectors cannot be compared", advice)
             one: Term = b.binary(_COMPARE[type(op)], left, right)
             result = one if result is None else b.logical("and", result, one)
             left = right
         assert result is not None
         return result
 
-    def _whole(self, term: Term, what: str) -> Scalar:
-        if isinstance(term, Vec) or type_of(term) in FLOATS:
-            refuse(f"{what} requires integers, got {describe(term)}", "Cast with int(x).")
+    def _whole(self, term: Term, what: str, node: ast.expr | None = None) -> Scalar:
+        if isinstance(term, Vec | Compound) or type_of(term) in FLOATS:
+            divides = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+            advice = "Cast with int(x)."
+            if divides:
+                advice = "Integers are divided by //; / gives a float."
+            refuse(f"{what} requires integers, got {describe(term)}", advice)
         return term
 
     def _subscript(self, node: ast.Subscript) -> Term:
         bound = self._binding(node.value)
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(bound, Ref):
             arg = self.site.args[bound.arg]
-            given = [self._whole(self._term(part), "an index") for part in parts]
+            if arg.kind == "array" and self.frame.is_image(bound.arg):
+                refuse(
+                    f"{arg.name!r} is not as large as the output, so it has no offsets",
+                    "Read it with img.sample_uv(u, v), or resize it.",
+                )
+            places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            given = [self._whole(self._term(place), "an index", place) for place in places]
             indexes = [self.b.index(g) for g in given]
             wanted = 2 if arg.kind == "image" else arg.rank
             if len(indexes) != wanted:
@@ -253,19 +290,15 @@ class Expressions(ABC):
             return self.b.emit("array", LOADED[arg.dtype], *indexes, attr=bound.arg)
         if isinstance(bound, Value) and bound.op in ("position", "dim"):
             bound = Vec((bound,))  # position() and shape() of one axis can be indexed too
-        if not isinstance(bound, Vec):
-            refuse(
-                "only arrays, images and vectors can be indexed",
-                "Annotate the input: a: Array, or img: Image.",
-            )
-        chosen = self._term(parts[0])
-        if (
-            len(parts) > 1
-            or not isinstance(chosen, int)
-            or not (-len(bound.items) <= chosen < len(bound.items))
-        ):
-            refuse(f"the index of a component must be below {len(bound.items)}", "Write v[0].")
-        return bound.items[chosen]
+        assert not isinstance(bound, Variable)
+        return parts.pick(self.b, bound, self._index_of(bound, node))
+
+    def _index_of(self, term: Term, node: ast.Subscript) -> Scalar:
+        """Return the index of a part of a term."""
+        count = len(parts.parts_of(term))
+        if isinstance(node.slice, ast.Tuple):
+            refuse(f"the index of a component must be below {count}", "Write v[0], or m[0][1].")
+        return self._whole(self._term(node.slice), "an index", node.slice)
 
     def _texel(self, op: str, arg: int, *offsets: Value) -> Term:
         """Return one pixel of an input: a vector, or one number for a gray image."""
@@ -285,7 +318,11 @@ class Expressions(ABC):
         if node.attr in ("shape", "width", "height"):
             return self._shape(node.value, node.attr)
         term = self._term(node.value)
-        letters = ["rgba".find(c) if c in "rgba" else "xyzw".find(c) for c in node.attr]
+        letters = letters_of(node.attr)
+        if isinstance(term, Compound):
+            refuse(
+                f"{describe(term)} has no component {node.attr!r}", "Read one of its items: a[0]."
+            )
         if not isinstance(term, Vec):
             if not self.site.pixels:
                 refuse(
@@ -306,11 +343,13 @@ class Expressions(ABC):
         arg = self.site.args[index]
         if what == "shape":
             return self._axes("dim", [(index, axis) for axis in range(arg.rank)])
-        if arg.kind not in ("image", "pixel"):
+        if arg.kind not in ("image", "pixel") and not self.frame.is_image(index):
             refuse(f"only images have .{what}", f"Write {node.id}.shape[0].")
         return self.b.emit("dim", "s32", attr=(index, 0 if what == "height" else 1))
 
     def _call(self, node: ast.Call) -> Term:
+        if is_method(node):
+            return self._sample(node)
         if isinstance(node.func, ast.Name):
             name = node.func.id
             if name in self.frame.decl.helpers:
@@ -319,7 +358,7 @@ class Expressions(ABC):
             assert isinstance(node.func, ast.Attribute)
             name = node.func.attr
         function = FUNCTIONS[name]
-        if node.keywords:
+        if node.keywords and not function.prelude:
             refuse(f"{name} takes no named arguments", "Pass them in order.")
         if not function.least <= len(node.args) <= function.most:
             count = str(function.least)
@@ -331,13 +370,41 @@ class Expressions(ABC):
         if name in ("shape", "len"):
             if not node.args:
                 return self._axes("dim", [(-1, axis) for axis in range(self.site.rank)])
-            term = self._shape(node.args[0], "shape")
+            name_of = node.args[0]
+            is_input = isinstance(name_of, ast.Name) and name_of.id in self.frame.args
+            if name == "len" and not is_input:
+                return len(parts.parts_of(self._term(name_of)))
+            term = self._shape(name_of, "shape")
             return term.items[0] if name == "len" and isinstance(term, Vec) else term
         terms = [self._term(a) for a in node.args]
+        if function.prelude:
+            return self._library(node, function, terms)
         if function.whole:
             return function.build(self.b, *terms)
         build = partial(function.build, self.b)  # returns scalars for scalars
         return self.b.lift(build, *terms)  # type: ignore[arg-type]
+
+    def _sample(self, node: ast.Call) -> Term:
+        """Lower a filtered read: ``img.sample(x, y, filter="linear", edge="clamp")``."""
+        assert isinstance(node.func, ast.Attribute)
+        name = node.func.attr
+        bound = self._binding(node.func.value)
+        if not isinstance(bound, Ref) or not self.frame.is_image(bound.arg):
+            refuse(f"only images have .{name}()", "Annotate the input as an image: img: Image.")
+        items = components([self._term(a) for a in node.args])
+        if len(items) != 2:
+            refuse(f"{name} takes 2 numbers, got {len(items)}", f"Write img.{name}(x, y).")
+        given = {k.arg: k.value for k in node.keywords}
+        options: dict[str, str | Term] = {"filter": "linear", "edge": "clamp"}
+        for key, value in given.items():
+            if key not in options:
+                refuse(f"{name} has no argument {key!r}", "It takes filter= and edge=.")
+            is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+            options[key] = str(value.value) if is_text else self._term(value)  # type: ignore[attr-defined]
+        sampling.check(options["filter"], options["edge"])
+        arg = self.site.args[bound.arg]
+        sampler = sampling.Sampler(self.b, arg, bound.arg, str(options["filter"]), options["edge"])
+        return sampling.METHODS[name](sampler, *items)
 
     def _position(self, node: ast.Call) -> Term:
         rank = self.site.rank
@@ -352,6 +419,12 @@ class Expressions(ABC):
         """Return a number for each axis: a vector, or one number for one axis."""
         axes = tuple(self.b.emit(op, "s32", attr=attr) for attr in attrs)
         return axes[0] if len(axes) == 1 else Vec(axes)
+
+
+def letters_of(attribute: str) -> list[int]:
+    """Return the components that a swizzle names."""
+    names = next(names for names in ("rgba", "xyzw", "stpq") if attribute[0] in names)
+    return [names.find(c) for c in attribute]
 
 
 def _is_local(decl: KernelDecl, name: str) -> bool:

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dala.errors import DtypeMismatch, KernelSyntaxError
-from dala.gpu.compute.lang.builder import Builder, Refused, Scalar, Term, Vec, describe, type_of
+from dala.gpu.compute.lang.builder import (
+    Builder,
+    Compound,
+    Refused,
+    Scalar,
+    Term,
+    Vec,
+    describe,
+    scalar,
+    type_of,
+)
 from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.lang.exact import exact
 from dala.gpu.compute.lang.expressions import Restart, Site, Typing
@@ -48,7 +58,7 @@ class Signature:
     out_rank: int
     #: Size of the output's last axis if it has three axes, so that the last may be channels.
     out_last: int
-    #: "int" or "float" for each parameter that accepts both.
+    #: "int" or "float" for each parameter that accepts both, and the length of each list.
     numbers: tuple[tuple[str, str], ...] = ()
 
 
@@ -91,7 +101,8 @@ def parameters(decl: KernelDecl, signature: Signature) -> tuple[Param, ...]:
             first = LOADED[signature.args[0].dtype]
             type_ = first if first not in FLOATS else real
         type_ = p.exact or type_
-        names = [None] if p.size == 0 else list(range(p.size))
+        size = int(numbers[p.name]) if p.listed else p.size
+        names = list(range(size)) if size else [None]
         found.extend(Param(p.name, component, type_) for component in names)
     return tuple(found)
 
@@ -138,7 +149,11 @@ def _bind_params(b: Builder, decl: KernelDecl, params: tuple[Param, ...]) -> Map
     result: dict[str, Term] = {}
     for declared in decl.params:
         items = bound[declared.name]
-        if declared.size:
+        if declared.listed:
+            result[declared.name] = Compound("list", tuple(items))
+        elif declared.role == "resolution":
+            result[declared.name] = _resolution(b, items)
+        elif declared.size:
             result[declared.name] = Vec(tuple(items))
         elif declared.type == "bool":
             result[declared.name] = b.truth(items[0])
@@ -147,11 +162,20 @@ def _bind_params(b: Builder, decl: KernelDecl, params: tuple[Param, ...]) -> Map
     return result
 
 
+def _resolution(b: Builder, given: list[Scalar]) -> Vec:
+    """Return the output's width and height, unless another resolution is given."""
+    found = []
+    for item, axis in zip(given, (1, 0), strict=True):
+        size = b.convert(b.emit("dim", "s32", attr=(-1, axis)), type_of(item))
+        found.append(scalar(b.select(b.truth(b.binary("gt", item, 0)), item, size)))
+    return Vec(tuple(found))
+
+
 def _natural(result: Term, signature: Signature) -> str:
     """Return the default dtype of the output."""
     if isinstance(result, Vec):
         return signature.args[0].dtype if signature.args else "u8"
-    found = type_of(result)
+    found = type_of(scalar(result))
     inputs = {a.dtype for a in signature.args if a.kind != "array"}
     if found == "bool" or (found == "s32" and inputs == {"u8"}):
         return "u8"
@@ -164,8 +188,7 @@ def _store(
     """Return the values to store, one per channel."""
     items: list[Scalar]
     if not pixels:
-        assert not isinstance(result, Vec)  # kernels that return vectors are pixel kernels
-        items = [result]
+        items = [scalar(result)]  # kernels that return vectors are pixel kernels
     elif isinstance(result, Vec):
         if len(result.items) < 3 and channels > 1:
             raise Refused(
@@ -174,7 +197,8 @@ def _store(
             )
         items = [*result.items, 1.0][:channels]
     else:
-        items = [result, result, result, 1.0][:channels]
+        gray = scalar(result)
+        items = [gray, gray, gray, 1.0][:channels]
     return tuple(_store_one(b, decl, item, dtype, pixels) for item in items)
 
 

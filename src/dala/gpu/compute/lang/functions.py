@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Final, TypeVar
 
@@ -16,9 +16,11 @@ from dala.gpu.compute.lang.builder import (
     components,
     floor,
     refuse,
+    scalar,
     type_of,
 )
 from dala.gpu.compute.lang.ir import FLOATS, INTS, Type, Value
+from dala.gpu.compute.lang.library import matrices
 from dala.gpu.compute.lang.scalars import as_float
 
 
@@ -33,6 +35,10 @@ class Function:
     doc: str
     #: True if ``build`` takes whole vectors; otherwise it is called for each component.
     whole: bool = False
+    #: True if it is written in the kernel language itself; see ``library/prelude.py``.
+    prelude: bool = False
+    #: True if all its arguments are one vector: ``noise(x, y)`` is ``noise((x, y))``.
+    joined: bool = False
 
 
 FUNCTIONS: Final[dict[str, Function]] = {}
@@ -50,6 +56,10 @@ def _row(
     return add
 
 
+def _none(b: Builder, *terms: Term) -> Term:
+    raise AssertionError("the front end lowers calls of the prelude")
+
+
 def _real(name: str, b: Builder, *terms: Scalar) -> Scalar:
     return b.real(name, *terms)
 
@@ -61,10 +71,14 @@ for _name, _doc in {
     "sin": "sine, radians",
     "cos": "cosine, radians",
     "tan": "tangent, radians",
-    "atan": "arc tangent",
     "atan2": "angle of the point (x, y): atan2(y, x)",
 }.items():
     _row(_name, 2 if _name == "atan2" else 1, doc=_doc)(partial(_real, _name))
+
+
+@_row("atan", 1, 2, doc="arc tangent, or the angle of the point (x, y): atan(y, x)")
+def _atan(b: Builder, y: Scalar, *x: Scalar) -> Scalar:
+    return b.real("atan2" if x else "atan", y, *x)
 
 
 @_row("pow", 2, doc="x to the power y")
@@ -224,9 +238,9 @@ for _target in ("f32", "f64", "s32", "s64", "u32"):
 
 _row("bool", 1, doc="True where x is not 0")(Builder.truth)
 _row("u8", 1, doc="rounded and clamped to 0 to 255, as an s32")(Builder.to_u8)
-_row("select", 3, doc="select(condition, a, b): a where the condition holds, else b", whole=True)(
-    Builder.select
-)
+for _name in ("select", "where"):
+    _doc = f"{_name}(condition, a, b): a where the condition holds, else b"
+    _row(_name, 3, doc=_doc, whole=True)(Builder.select)
 
 
 @_row("like", 2, doc="like(x, v): v in the type of x, rounded and clamped for integers")
@@ -272,6 +286,145 @@ for _name, _size, _doc in (
     ("vec4", 4, "a vector of four numbers"),
 ):
     _row(_name, 1, _size, doc=_doc, whole=True)(partial(_vector, _name, _size))
+
+for _name, _type in (("ivec", "s32"), ("uvec", "u32"), ("bvec", "bool")):
+    for _size in (2, 3, 4):
+
+        def _typed(b: Builder, *terms: Term, n: int = _size, t: str = _type) -> Term:
+            made = _vector(f"a vector of {t}", n, b, *terms)
+            return b.lift(FUNCTIONS[t].build, b, made)  # type: ignore[arg-type]
+
+        _row(f"{_name}{_size}", 1, _size, doc=f"a vector of {_size} {_type}", whole=True)(_typed)
+
+
+# bits and conditions --------------------------------------------------------------------------
+def _bits(kind: str, b: Builder, x: Scalar) -> Scalar:
+    """Reinterpret the bits of a float as an int (``kind`` is its type), or those of an int."""
+    if kind == "f":
+        v = b.value(x)
+        v = b.convert(v, "s32") if v.type not in INTS else v
+        return b.emit("bits", "f64" if v.type == "s64" else "f32", v)
+    v = b.convert(x, as_float(type_of(x)))
+    target: Type = "s64" if v.type == "f64" else "s32"
+    found = b.emit("bits", target, v)
+    return b.convert(found, "u32") if kind == "u32" and target == "s32" else found
+
+
+for _name, _to in {
+    "floatBitsToInt": "s32", "floatBitsToUint": "u32",
+    "intBitsToFloat": "f", "uintBitsToFloat": "f",
+}.items():  # fmt: skip
+    _row(_name, 1, doc="the same bits as another type")(partial(_bits, _to))
+
+for _name, _op, _mark in (
+    ("lessThan", "lt", "<"), ("lessThanEqual", "le", "<="), ("greaterThan", "gt", ">"),
+    ("greaterThanEqual", "ge", ">="), ("equal", "eq", "=="), ("notEqual", "ne", "!="),
+):  # fmt: skip
+    _row(_name, 2, doc=f"a {_mark} b for each component")(partial(_joined, _op))
+
+
+def _every(op: str, b: Builder, *terms: Term) -> Term:
+    return reduce(partial(b.logical, op), components(terms))
+
+
+_row("any", 1, 4, doc="True if one of the components is", whole=True)(partial(_every, "or"))
+_row("all", 1, 4, doc="True if all of the components are", whole=True)(partial(_every, "and"))
+
+
+@_row("log2", 1, doc="logarithm to the base 2, exact for powers of 2")
+def _log2(b: Builder, x: Scalar) -> Scalar:
+    if not isinstance(x, Value):
+        return math.log2(x) if x > 0 else b.real("log", x)
+    found = b.binary("div", b.real("log", x), math.log(2))
+    whole = _rounded("round", b, found)
+    error = _abs(b, b.binary("sub", found, whole))
+    step = 2.0**-23 if type_of(found) == "f32" else 2.0**-52
+    near = b.binary("le", error, b.binary("mul", _abs(b, whole), step))
+    return scalar(b.select(near, whole, found))
+
+
+# matrices -------------------------------------------------------------------------------------
+for _size in (2, 3, 4):
+    _doc = "a matrix, column by column; of one number on the diagonal; of another matrix"
+    _row(f"mat{_size}", 1, _size * _size, doc=_doc, whole=True)(partial(matrices.matrix, _size))
+for _name, _most, _build in (
+    ("transpose", 1, matrices.transpose), ("determinant", 1, matrices.determinant),
+    ("inverse", 1, matrices.inverse), ("outerProduct", 2, matrices.outer_product),
+):  # fmt: skip
+    _row(_name, _most, doc=(_build.__doc__ or "").split(".")[0], whole=True)(_build)
+_row("matrixCompMult", 2, doc="the products of the numbers of two matrices")(
+    lambda b, x, y: b.binary("mul", x, y)
+)
+
+#: Other names, of NumPy, Python and GLSL.
+for _alias, _name in {
+    "lerp": "mix", "roundEven": "round", "fabs": "abs", "rint": "round", "clip": "clamp",
+    "arctan": "atan", "arctan2": "atan2", "fmin": "min", "fmax": "max", "power": "pow",
+}.items():  # fmt: skip
+    FUNCTIONS[_alias] = replace(FUNCTIONS[_name], name=_alias)
+
+_row("mod", 2, doc="x - y*floor(x/y), as x % y")(partial(_joined, "mod"))
+
+# written in the language ----------------------------------------------------------------------
+for _name, _least, _doc in (
+    ("radians", 1, "degrees as radians"), ("degrees", 1, "radians as degrees"),
+    ("trunc", 1, "without the fraction"), ("isinf", 1, "True where x is infinite"),
+    ("inversesqrt", 1, "1 / sqrt(x)"), ("asin", 1, "arc sine"), ("acos", 1, "arc cosine"),
+    ("exp2", 1, "2 to the power x"), ("sinh", 1, "hyperbolic sine"),
+    ("cosh", 1, "hyperbolic cosine"), ("asinh", 1, "inverse of sinh"),
+    ("acosh", 1, "inverse of cosh"), ("atanh", 1, "inverse of tanh"),
+    ("hypot", 2, "sqrt(x*x + y*y)"), ("distance", 2, "length(a - b)"),
+    ("cross", 2, "the cross product of two vectors of three"),
+    ("normalize", 1, "a vector of length 1; one of length 0 stays 0"),
+    ("faceforward", 3, "faceforward(n, i, reference): n, or -n where dot(reference, i) >= 0"),
+    ("reflect", 2, "reflect(i, n): i mirrored at a surface with the unit normal n"),
+    ("refract", 3, "refract(i, n, eta): i refracted at a surface with the unit normal n"),
+    ("modf", 1, "the fraction and the whole part, with the sign of x"),
+):  # fmt: skip
+    FUNCTIONS[_name] = Function(_name, _least, _least, _none, _doc, prelude=True)
+for _alias, _name in {
+    "arcsin": "asin", "arccos": "acos", "arcsinh": "asinh", "arccosh": "acosh",
+    "arctanh": "atanh", "deg2rad": "radians", "rad2deg": "degrees", "rsqrt": "inversesqrt",
+}.items():  # fmt: skip
+    FUNCTIONS[_alias] = FUNCTIONS[_name]
+
+
+# chance ---------------------------------------------------------------------------------------
+@_row("hash", 1, 4, doc="a random u32 for up to four numbers, the same on every device", whole=True)
+def _hash(b: Builder, *terms: Term) -> Term:
+    found: Scalar = b.convert(0x9E3779B9, "u32")
+    for item in components(terms):
+        found = _scrambled(b, b.binary("xor", found, _key(b, b.value(item))))
+    return found
+
+
+def _key(b: Builder, v: Value) -> Scalar:
+    """Return the bits of a number; those of -0.0 are those of 0.0."""
+    if v.type in FLOATS:
+        zero = b.truth(b.binary("eq", v, 0.0))
+        v = b.value(_bits("s32", b, scalar(b.select(zero, b.convert(0.0, v.type), v))))
+    if v.type == "s64":
+        high = _scrambled(b, b.convert(b.shift("shr", v, 32), "u32"))
+        return b.binary("xor", b.convert(v, "u32"), high)
+    return b.convert(v, "u32")
+
+
+def _scrambled(b: Builder, x: Scalar) -> Scalar:
+    """Scramble the bits of a u32: each bit of the result depends on all (Wellons' lowbias32)."""
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        x = b.binary("mul", b.binary("xor", x, b.shift("shr", x, shift)), factor)
+    return b.binary("xor", x, b.shift("shr", x, 16))
+
+
+for _name, _doc in {
+    "random": "a random number from 0 to below 1 for up to four numbers",
+    "noise": "gradient noise of one to three numbers, from -1 to 1",
+    "value_noise": "value noise of one to three numbers, from 0 to 1",
+    "simplex": "simplex noise of two or three numbers, from -1 to 1",
+    "worley": "the distance to the nearest of random points, of two or three numbers",
+    "fbm": "noise of several octaves: fbm(p, octaves=5, lacunarity=2.0, gain=0.5)",
+}.items():
+    FUNCTIONS[_name] = Function(_name, 1, 4, _none, _doc, prelude=True, joined=True)
 
 # The front end builds these itself, because they depend on the kernel's inputs and output.
 for _name, _least, _doc in (

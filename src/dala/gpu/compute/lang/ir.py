@@ -21,7 +21,8 @@ image              ``args`` are dx, dy (s32), ``attr`` is ``(argument, channel)`
 array              ``args`` are indexes (s32), ``attr`` is the argument; every index is clamped
 get                ``attr`` is the Slot
 add sub mul neg    ints wrap around; floats are IEEE; a product with ``attr == "exact"`` rounds
-                   nothing (``exact/products.py``)
+                   nothing (``exact/products.py``); of a difference with ``attr == "place"``
+                   the second is the position, and neither comes near the range's ends
 div                floats only
 idiv mod           ints only: floor division and its remainder (sign of the divisor);
                    dividing by zero gives 0, and the most negative number by -1 gives itself

@@ -19,3 +19,5 @@ MAX_CALLS_DEEP: Final = 24
 MAX_BLOCKS_DEEP: Final = 64
 #: Loops in loops. Mesa's OpenGL compiler takes twice as long for each.
 MAX_LOOPS_DEEP: Final = 10
+#: Items of a list: of a local table, and of a list parameter.
+MAX_LIST: Final = 256

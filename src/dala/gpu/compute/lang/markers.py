@@ -6,7 +6,7 @@ instantiating one raises an error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Self, TypeAlias, cast
 
 from dala.errors import DalaError
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
-    "Array", "Image", "IntOrFloat", "Pixel", "Vector", "Within", "f32", "f64", "rgba", "s32", "s64",
-    "u8", "u32", "vec2", "vec3", "vec4",
+    "Array", "Date", "FrameNumber", "Image", "IntOrFloat", "Matrix", "Pixel", "Pointer",
+    "Resolution", "Time", "Vector", "Within", "f32", "f64", "rgba",
+    "s32", "s64", "u8", "u32", "vec2", "vec3", "vec4",
 ]  # fmt: skip
 
 
@@ -65,6 +66,7 @@ class Vector:
         __gt__ = __le__ = __ge__ = __lt__
 
         def __getitem__(self, index: int) -> float: ...
+        def __setitem__(self, index: int, value: float) -> None: ...
         def __iter__(self) -> Iterator[float]: ...
 
 
@@ -104,6 +106,47 @@ class vec4(Vector):  # noqa: N801
     """
 
 
+class Matrix:
+    """A matrix of two, three or four columns: ``mat2(a, b, c, d)``; ``m @ v`` is their product.
+
+    >>> from dala.gpu.compute import kernel
+    >>> @kernel
+    ... def turned(x):
+    ...     return (mat2(0.0, 1.0, -1.0, 0.0) @ (x, 1.0)).y
+    >>> turned.inputs
+    ('x',)
+    """
+
+    def __init__(self) -> None:
+        outside_kernel("Matrix")
+
+    if TYPE_CHECKING:
+
+        def __matmul__(self, other: Matrix | Vector | tuple[float, ...]) -> Any: ...
+        def __rmatmul__(self, other: Vector) -> Any: ...
+        def __mul__(self, other: Matrix | Vector | float) -> Any: ...
+        def __add__(self, other: Matrix | float) -> Matrix: ...
+        def __getitem__(self, column: int) -> Any: ...
+        def __setitem__(self, column: int, value: Vector | tuple[float, ...]) -> None: ...
+
+        __sub__ = __add__
+        __rmul__ = __mul__
+
+
+#: Inputs of a kernel that its surroundings give: ``*, time: Time``. Videos, scenes and surfaces set
+#: them for each frame; elsewhere they are parameters, and 0.
+#: Seconds since the beginning.
+Time: TypeAlias = float
+#: The number of the frame, from 0.
+FrameNumber: TypeAlias = int
+#: Width and height of the output.
+Resolution: TypeAlias = vec2
+#: The pointer in pixels from the upper left, and 1 while it is pressed.
+Pointer: TypeAlias = vec3
+#: Year, month (1 to 12), day, and seconds since midnight.
+Date: TypeAlias = vec4
+
+
 class Pixel(Vector):
     """An input read as one pixel per position: ``px.r px.g px.b px.a``; u8 is scaled to 0 to 1.
 
@@ -118,6 +161,10 @@ class Pixel(Vector):
     width: int
     height: int
     shape: tuple[int, ...]
+
+
+#: What is beyond the edges of an image: "clamp", "repeat", "mirror" or a color.
+Edge: TypeAlias = "str | float | Vector | tuple[float, ...]"
 
 
 class Image:
@@ -140,6 +187,18 @@ class Image:
 
     def __getitem__(self, offset: tuple[float, float]) -> Pixel:
         outside_kernel("Image")
+
+    def sample(
+        self, x: float | Vector, y: float = 0.0, *, filter: str = "linear", edge: Edge = "clamp"
+    ) -> Pixel:
+        """Return the pixel at (x, y) in pixels; whole numbers are the centers of pixels."""
+        outside_kernel("Image.sample")
+
+    def sample_uv(
+        self, u: float | Vector, v: float = 0.0, *, filter: str = "linear", edge: Edge = "clamp"
+    ) -> Pixel:
+        """Return the pixel at (u, v), where the image is 1 wide and 1 high."""
+        outside_kernel("Image.sample_uv")
 
 
 class Array:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NoReturn, TypeGuard
 
 from dala.errors import did_you_mean
-from dala.gpu.compute.lang.check import check_body, inside, is_math
+from dala.gpu.compute.lang.check import check_body, check_math, inside, is_math, is_method
 from dala.gpu.compute.lang.declaration import (
     CONSTANTS,
     EXACT_TYPES,
     KINDS,
+    ROLES,
     ArgDecl,
     KernelDecl,
     Number,
     ParamDecl,
 )
 from dala.gpu.compute.lang.functions import FUNCTIONS
+from dala.gpu.compute.lang.library.habits import advice_for_name
+from dala.gpu.compute.lang.limits import MAX_LIST
 from dala.gpu.compute.lang.source import KernelSource
 
 #: Looks up a free name; returns a kernel, a number, a tuple of numbers, another object, or None.
@@ -40,14 +44,53 @@ def declare(
         inputs: the expected number of inputs, or None.
         params: names of arguments before the ``*`` that are parameters.
     """
+    functions = functions_of(source)
+    helpers = helpers_of(source, functions[:-1], lookup)
+    return declare_function(source, functions[-1], source.kernel, lookup, helpers, inputs, params)
+
+
+def declare_all(source: KernelSource, known: Mapping[str, KernelDecl]) -> dict[str, KernelDecl]:
+    """Return the declarations of all functions of a text; they may call those before them."""
+    return helpers_of(source, functions_of(source), lambda name: None, known)
+
+
+def helpers_of(
+    source: KernelSource,
+    functions: Sequence[ast.FunctionDef],
+    lookup: Lookup,
+    known: Mapping[str, KernelDecl] = {},
+) -> dict[str, KernelDecl]:
+    """Return the declarations of functions; each may call those before it."""
+    found = dict(known)
+    for function in functions:
+        found[function.name] = declare_function(source, function, function.name, lookup, found)
+    return found
+
+
+def functions_of(source: KernelSource) -> list[ast.FunctionDef]:
+    """Return the functions of a text, which has at least one; imports of the language are allowed.
+
+    Raises:
+        KernelSyntaxError: there is something else, or no function.
+    """
     tree = source.parse()
-    functions = [s if isinstance(s, ast.FunctionDef) else check_top(source, s) for s in tree.body]
+    functions = [
+        s if isinstance(s, ast.FunctionDef) else check_top(source, s)
+        for s in tree.body
+        if not _means_nothing(s)
+    ]
     if not functions:
         source.fail_at(1, 0, "there is no function", "Write def name(x): return ...")
-    helpers: dict[str, KernelDecl] = {}
-    for function in functions[:-1]:
-        helpers[function.name] = _declare(source, function, function.name, lookup, helpers)
-    return _declare(source, functions[-1], source.kernel, lookup, helpers, inputs, params)
+    return functions
+
+
+def _means_nothing(statement: ast.stmt) -> bool:
+    """Return True for the language's own imports, ``import math``, and the text of a module."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return isinstance(statement.value.value, str)
+    if isinstance(statement, ast.ImportFrom):
+        return statement.module in ("dala.gpu.compute", "dala.gpu.compute.language", "__future__")
+    return isinstance(statement, ast.Import) and [a.name for a in statement.names] == ["math"]
 
 
 def check_top(source: KernelSource, statement: ast.stmt) -> NoReturn:
@@ -65,7 +108,7 @@ def check_top(source: KernelSource, statement: ast.stmt) -> NoReturn:
     )
 
 
-def _declare(
+def declare_function(
     source: KernelSource,
     function: ast.FunctionDef,
     name: str,
@@ -74,8 +117,9 @@ def _declare(
     inputs: int | None = None,
     params: Sequence[str] | None = None,
 ) -> KernelDecl:
+    """Return the checked declaration of a function of a text; ``outer`` are its helpers."""
     for decorator in function.decorator_list:
-        if _label(decorator) not in ("kernel", "picture_filter"):
+        if last_name(decorator) not in ("kernel", "picture_filter"):
             problem = "the only decorator of a kernel is @kernel"
             source.fail(decorator, problem, "Remove the decorator.")
     args, parameters = _signature(source, function, inputs, params)
@@ -83,7 +127,9 @@ def _declare(
     helpers = dict(outer)
     for statement in function.body:
         if isinstance(statement, ast.FunctionDef):
-            helpers[statement.name] = _declare(source, statement, statement.name, lookup, helpers)
+            helpers[statement.name] = declare_function(
+                source, statement, statement.name, lookup, helpers
+            )
     for node in inside(function.body):
         if isinstance(node, ast.FunctionDef) and node not in function.body:
             problem = "a helper function must be at the top of the body"
@@ -95,11 +141,26 @@ def _declare(
         args=args,
         params=parameters,
         doc=(ast.get_docstring(function) or "").strip(),
-        returns_pixel=_label(function.returns) == "Pixel" or _returns_pixel(function),
+        returns_pixel=last_name(function.returns) == "Pixel" or _returns_pixel(function),
         helpers=helpers,
     )
     _resolve(made, lookup)
-    return made
+    sampled = _sampled(made)
+    return replace(
+        made, args=tuple(replace(a, sampled=a.kind == "image" and a.name in sampled) for a in args)
+    )
+
+
+def _sampled(decl: KernelDecl) -> set[str]:
+    """Return the names of images that the body, or a helper that it gives them to, samples."""
+    found: set[str] = set()
+    for node in inside(decl.function.body):
+        if isinstance(node, ast.Call) and is_method(node):
+            found.add(node.func.value.id)  # type: ignore[attr-defined]
+        elif isinstance(node, ast.Call) and last_name(node) in decl.helpers:
+            given = zip(node.args, decl.helpers[last_name(node)].args, strict=False)
+            found |= {v.id for v, arg in given if isinstance(v, ast.Name) and arg.sampled}
+    return found
 
 
 def _returns_pixel(function: ast.FunctionDef) -> bool:
@@ -108,13 +169,16 @@ def _returns_pixel(function: ast.FunctionDef) -> bool:
         isinstance(node, ast.Return)
         and (
             isinstance(node.value, ast.Tuple)
-            or (isinstance(node.value, ast.Call) and _label(node.value) in ("rgba", "vec3", "vec4"))
+            or (
+                isinstance(node.value, ast.Call)
+                and last_name(node.value) in ("rgba", "vec3", "vec4")
+            )
         )
         for node in inside(function.body)
     )
 
 
-def _label(node: ast.expr | None) -> str:
+def last_name(node: ast.expr | None) -> str:
     """Return the last part of a dotted name, by which annotations and decorators are matched."""
     if isinstance(node, ast.Attribute):
         return node.attr
@@ -123,7 +187,7 @@ def _label(node: ast.expr | None) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value.rpartition(".")[2]
     if isinstance(node, ast.Call):
-        return _label(node.func)
+        return last_name(node.func)
     return ""
 
 
@@ -184,11 +248,11 @@ def _signature(
 
 
 #: Annotations that only type checkers use: elements of any dtype, and vectors of helpers.
-_VALUES: Final = ("IntOrFloat", "Vector", "vec2", "vec3", "vec4")
+_VALUES: Final = ("IntOrFloat", "float", "int", "Vector", "vec2", "vec3", "vec4")
 
 
 def _arg(source: KernelSource, arg: ast.arg) -> ArgDecl:
-    label = _label(arg.annotation)
+    label = last_name(arg.annotation)
     if arg.annotation is None or label in _VALUES:
         return ArgDecl(arg.arg, "element")
     if label in KINDS:
@@ -205,13 +269,22 @@ def _arg(source: KernelSource, arg: ast.arg) -> ArgDecl:
 def _param(
     source: KernelSource, arg: ast.arg, default: ast.expr | None, used_as_int: set[str]
 ) -> ParamDecl:
-    value = None if default is None else _literal(source, default)
+    value = None if default is None else _literal(source, default, MAX_LIST)
     first = value[0] if isinstance(value, tuple) else value
     size = len(value) if isinstance(value, tuple) else 0
     annotation, low, high = _within(source, arg.annotation)
-    label = _label(annotation)
+    listed = isinstance(annotation, ast.Subscript) and last_name(annotation.value) == "list"
+    if listed and isinstance(annotation, ast.Subscript):
+        annotation, size = annotation.slice, 0
+        if not isinstance(value, tuple | None):
+            source.fail(default, f"the default of {arg.arg!r} must be a tuple of numbers")
+    label = last_name(annotation)
     exact = EXACT_TYPES.get(label)
-    if label in ("int", "float", "bool"):
+    role, kind, size_of_role = ROLES.get(label, ("", "", 0))
+    if role:
+        size = size_of_role
+        value = value if default is not None else (0.0,) * size if size else 0
+    elif label in ("int", "float", "bool"):
         kind = label
     elif label == "IntOrFloat":
         kind = "number"
@@ -240,7 +313,13 @@ def _param(
         value = tuple(float(v) for v in value) if isinstance(value, tuple) else float(value)
     if kind == "float" and low is not None and high is not None:
         low, high = float(low), float(high)
-    made = ParamDecl(arg.arg, kind, exact, size, value, low, high)
+    if not listed and size > 4:
+        source.fail(
+            default, "a default must be a number or a tuple of numbers", "Write the number."
+        )
+    if listed and kind not in ("int", "float"):
+        source.fail(annotation, "a list has floats or ints", "Write weights: list[float].")
+    made = ParamDecl(arg.arg, kind, exact, size, value, low, high, listed, role)
     _check_range(source, arg, made)
     return made
 
@@ -256,7 +335,7 @@ def _within(
             return annotation, None, None
         source.check_depth(text)
         annotation = ast.copy_location(text.body, annotation)
-    if not isinstance(annotation, ast.Subscript) or _label(annotation.value) != "Within":
+    if not isinstance(annotation, ast.Subscript) or last_name(annotation.value) != "Within":
         return annotation, None, None
     advice = "Write Within[int, 0, 16] or Within[float, 0.001, inf]."
     given = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
@@ -299,14 +378,14 @@ def _number(node: ast.expr) -> int | float | None:
         return -inner if inner is not None and isinstance(node.op, ast.USub) else inner
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return None if isinstance(node.value, bool) else node.value
-    if isinstance(node, ast.Attribute) and _label(node.value) == "math":
+    if isinstance(node, ast.Attribute) and last_name(node.value) == "math":
         return CONSTANTS.get(node.attr)
     return CONSTANTS.get(node.id) if isinstance(node, ast.Name) else None
 
 
-def _literal(source: KernelSource, node: ast.expr) -> Number | tuple[Number, ...]:
-    """Return a default value: a number, or a tuple of two to four numbers."""
-    if isinstance(node, ast.Tuple) and 2 <= len(node.elts) <= 4:
+def _literal(source: KernelSource, node: ast.expr, most: int = 4) -> Number | tuple[Number, ...]:
+    """Return a default value: a number, or a tuple of numbers."""
+    if isinstance(node, ast.Tuple) and 1 <= len(node.elts) <= most:
         items = [_literal(source, item) for item in node.elts]
         return tuple(item for item in items if not isinstance(item, tuple))
     value = node.value if isinstance(node, ast.Constant) else _number(node)
@@ -322,7 +401,7 @@ def _int_names(function: ast.FunctionDef) -> set[str]:
         places: list[ast.AST] = []
         if isinstance(node, ast.Subscript):
             places = [node.slice]
-        elif isinstance(node, ast.Call) and _label(node.func) == "range":
+        elif isinstance(node, ast.Call) and last_name(node.func) == "range":
             places = list(node.args)
         for place in places:
             found.update(n.id for n in ast.walk(place) if isinstance(n, ast.Name))
@@ -353,22 +432,25 @@ def _resolve(decl: KernelDecl, lookup: Lookup) -> None:
                 skip.add(id(node.value))
                 if "math" in local:
                     source.fail(node, "math is a variable here", "Rename the variable.")
-                _check_math(source, node, id(node) in called)
+                check_math(source, node, id(node) in called)
             continue
         name = node.id
         if id(node) in called:
             if name in local:
                 source.fail(node, f"{name!r} is a variable, not a function", "Rename one of them.")
-            if name in helpers or name in FUNCTIONS or name == "range":
+            known = FUNCTIONS.get(name)
+            if name in helpers or name == "range" or (known and not known.prelude):
                 continue
-            found = lookup(name)
+            found = lookup(name)  # before the prelude, whose names may be those of kernels
             if isinstance(found, KernelDecl):
                 helpers[name] = found
+            if known or name in helpers:
                 continue
             source.fail(
                 node,
                 f"the language has no function {name!r}",
-                did_you_mean(name, [*FUNCTIONS, *helpers])
+                advice_for_name(name)
+                or did_you_mean(name, [*FUNCTIONS, *helpers])
                 or "A kernel may call functions of the language and other kernels.",
             )
         if name in local or name in CONSTANTS or name in constants:
@@ -384,7 +466,8 @@ def _resolve(decl: KernelDecl, lookup: Lookup) -> None:
         source.fail(
             node,
             f"the name {name!r} is not defined",
-            did_you_mean(name, [*local, *CONSTANTS])
+            advice_for_name(name)
+            or did_you_mean(name, [*local, *CONSTANTS])
             or "A kernel may use its inputs, parameters, variables and numeric constants.",
         )
     for call in nodes:
@@ -402,17 +485,6 @@ def _check_given(source: KernelSource, call: ast.Call, helper: KernelDecl | None
                 keyword.value,
                 f"{p.name!r} of {ast.unparse(call.func)} must be {p.expected}, got {value}",
             )
-
-
-def _check_math(source: KernelSource, node: ast.Attribute, called: bool) -> None:
-    table: Mapping[str, object] = FUNCTIONS if called else CONSTANTS
-    if node.attr not in table:
-        what = "function" if called else "constant"
-        source.fail(
-            node,
-            f"the language has no {what} {node.attr!r}",
-            did_you_mean(node.attr, table),
-        )
 
 
 def _is_number(value: object) -> TypeGuard[Number]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from dala.errors import KernelSyntaxError, KernelTooLarge
+from dala.gpu.compute.lang.library.habits import advice_for_line
 from dala.gpu.compute.lang.limits import MAX_DEPTH, MAX_SOURCE
 
 
@@ -21,6 +22,11 @@ class KernelSource:
     kernel: str
     filename: str = "<kernel>"
     first_line: int = 1
+
+    @property
+    def python(self) -> str:
+        """The text in the kernel language, which is this one, unless it is a translation."""
+        return self.text
 
     def fail(
         self, node: ast.AST | None, problem: str, advice: str = "", limit: int | None = None
@@ -64,6 +70,10 @@ class KernelSource:
         try:
             tree = ast.parse(self.text)
         except SyntaxError as error:
+            lines, number = self.text.splitlines(), error.lineno or 1
+            habit = advice_for_line(lines[number - 1][:500]) if number <= len(lines) else None
+            if habit is not None:
+                self.fail_at(number, max((error.offset or 1) - 1, 0), *habit)
             self.fail_at(
                 error.lineno or 1,
                 max((error.offset or 1) - 1, 0),
@@ -113,13 +123,20 @@ def from_text(text: str, kernel: str) -> KernelSource:
 
 def from_function(function: Callable[..., object], kernel: str) -> KernelSource:
     """Return the source of a Python function, read from its file."""
+    code = getattr(function, "__code__", None)
     try:
         lines, first = inspect.getsourcelines(function)
         filename = inspect.getsourcefile(function) or "<kernel>"
     except (OSError, TypeError):
-        raise KernelSyntaxError(
-            "the source of this function is not available",
-            advice=f"Pass the text instead: Kernel.register({kernel!r}, 'def {kernel}(x): ...').",
-            kernel=kernel,
-        ) from None
+        from dala.gpu.compute.lang.library.typed import source_of  # few functions are in no file
+
+        found = source_of(code) if code is not None else None
+        if found is None or code is None:
+            raise KernelSyntaxError(
+                "the source of this function is not available here (Python 3.13 keeps it)",
+                advice=f"Pass the text instead: {kernel} = kernel('def {kernel}(x): return ...'); "
+                "or write the function to a file, and import it.",
+                kernel=kernel,
+            ) from None
+        (lines, first), filename = found, code.co_filename
     return KernelSource(textwrap.dedent("".join(lines)), kernel, filename, first)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import math
-from collections import Counter
 from collections.abc import Mapping
 
+from dala.errors import KernelSyntaxError
 from dala.gpu.compute.lang.builder import (
     Builder,
+    Compound,
     Refused,
     Scalar,
     Term,
@@ -23,7 +24,7 @@ from dala.gpu.compute.lang.builder import (
     refuse,
     type_of,
 )
-from dala.gpu.compute.lang.check import always_returns, inside
+from dala.gpu.compute.lang.check import always_returns, assigned_often, inside, returns_inside
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.expressions import (
     Binding,
@@ -35,8 +36,13 @@ from dala.gpu.compute.lang.expressions import (
     Typing,
     Variable,
     VariableKey,
+    letters_of,
 )
+from dala.gpu.compute.lang.functions import Function
 from dala.gpu.compute.lang.ir import LOADED, Block, Break, Continue, For, If, Slot, Value
+from dala.gpu.compute.lang.library import prelude
+from dala.gpu.compute.lang.library.parts import made_list, with_part
+from dala.gpu.compute.lang.library.shapes import Shape, shape_of, size_of
 from dala.gpu.compute.lang.limits import MAX_BLOCKS_DEEP, MAX_CALLS_DEEP, MAX_LOOPS_DEEP
 from dala.gpu.compute.lang.scalars import join
 
@@ -79,7 +85,7 @@ class Lowering(Expressions):
         body = decl.function.body
         returns = [n for n in inside(body) if isinstance(n, ast.Return)]
         straight = len(returns) == 1 and body[-1] is returns[0]
-        often = _assigned_often(decl)
+        often = assigned_often(body, [a.name for a in decl.args] + [*decl.param_names])
         frame = self.frame = FunctionScope(decl, path, env, args, often, straight)
         self.stack.append(frame)
         for name in sorted(often & set(env)):  # arguments that are assigned to become variables
@@ -106,7 +112,8 @@ class Lowering(Expressions):
         for declared, given in zip(decl.args, node.args, strict=True):
             term = self._binding(given)
             if declared.kind in ("image", "array"):
-                if not isinstance(term, Ref) or self.site.args[term.arg].kind != declared.kind:
+                kind = "image" if declared.kind == "image" else "array"
+                if not isinstance(term, Ref) or self._kind_of(term) != kind:
                     refuse(f"{declared.name!r} of {decl.name} must be an {declared.kind}")
                 args[declared.name] = term.arg
             elif isinstance(term, Ref | Variable):
@@ -115,12 +122,23 @@ class Lowering(Expressions):
                 target = LOADED[declared.dtype]
                 term = self.b.lift(lambda x, t=target: self.b.convert(x, t), term)
             env[declared.name] = term
+        return self._call_of(node, decl, env, args)
+
+    def _kind_of(self, term: Ref) -> str:
+        return "image" if self.frame.is_image(term.arg) else self.site.args[term.arg].kind
+
+    def _call_of(
+        self, node: ast.Call, decl: KernelDecl, env: dict[str, Binding], args: dict[str, int]
+    ) -> Term:
+        """Lower a call of a kernel whose inputs are bound."""
         given_params = {k.arg: k.value for k in node.keywords}
         for p in decl.params:
             if p.name in given_params:
                 env[p.name] = self._within(p, self._term(given_params.pop(p.name)))
             elif p.default is None:
                 refuse(f"{decl.name} requires the parameter {p.name!r}", f"Write {p.name}=...")
+            elif p.listed and isinstance(p.default, tuple):
+                env[p.name] = made_list(p.default)
             else:
                 env[p.name] = Vec(p.default) if isinstance(p.default, tuple) else p.default
         if given_params:
@@ -133,9 +151,30 @@ class Lowering(Expressions):
             # Show the line in the helper's source.
             decl.source.fail(decl.function, refused.problem, refused.advice)
 
+    def _library(self, node: ast.Call, function: Function, terms: list[Term]) -> Term:
+        decl = prelude.find(function.name, len(components(terms)))
+        if decl is None:
+            refuse(f"{function.name} takes no {len(components(terms))} numbers", function.doc)
+        if function.joined:
+            items = components(terms)
+            terms = [Vec(tuple(items)) if len(items) > 1 else items[0]]
+        names = [declared.name for declared in decl.args]
+        frame, depth = self.frame, len(self.stack)
+        try:
+            return self._call_of(node, decl, dict(zip(names, terms, strict=True)), {})
+        except KernelSyntaxError as error:
+            if error.kernel != prelude.NAME or not self.stack:
+                raise
+            # Show the call, not the line of the prelude.
+            self.frame = frame
+            del self.stack[depth:]
+            refuse(f"{function.name}: {error.problem}", error.advice)
+
     def _within(self, p: ParamDecl, term: Term) -> Term:
         """Clamp a computed parameter to its range. The parser has checked literals."""
         low, high = p.low, p.high
+        if p.listed and not isinstance(term, Compound):
+            term = made_list(components([term]))
         if low is None or high is None or isinstance(term, (bool, int, float)):
             return term
 
@@ -143,6 +182,8 @@ class Lowering(Expressions):
             x = x if math.isinf(low) else self.b.binary("max", x, low)
             return x if math.isinf(high) else self.b.binary("min", x, high)
 
+        if isinstance(term, Compound):
+            return Compound(term.kind, tuple(self.b.lift(clamped, part) for part in term.parts))
         return self.b.lift(clamped, term)
 
     # statements -------------------------------------------------------------------------------
@@ -158,7 +199,11 @@ class Lowering(Expressions):
                         return True
                 elif isinstance(statement, ast.For):
                     self._for(statement)
-                    if _returns_inside([statement]):
+                    if returns_inside([statement]):
+                        return self._unless_done(todo[::-1])
+                elif isinstance(statement, ast.While):
+                    self._while(statement)
+                    if returns_inside([statement]):
                         return self._unless_done(todo[::-1])
                 elif self._statement(statement):
                     return True
@@ -171,9 +216,13 @@ class Lowering(Expressions):
         return False
 
     def _nested(
-        self, place: ast.AST, body: list[ast.stmt], index: Slot | None = None
+        self,
+        place: ast.AST,
+        body: list[ast.stmt],
+        index: Slot | None = None,
+        test: ast.expr | None = None,
     ) -> tuple[Block, dict[str, Binding], bool]:
-        """Lower statements into a block of their own, which a loop begins with its index.
+        """Lower statements into a block of their own, which a loop begins with its index or test.
 
         Return it, the names that are bound at its end, and True if control leaves it.
         """
@@ -189,6 +238,9 @@ class Lowering(Expressions):
         self.b.block, self.frame.env = Block(), dict(before)
         if index is not None:
             self._assign(index.name, self.b.get(index))
+        if test is not None:
+            holds = self.b.truth(self._term(test))
+            self.b.append(If(holds, Block(), Block([Break()])))
         ended = self._block(body)
         made = self.b.block, self.frame.env, ended
         self.b.block, self.frame.env = outer, before
@@ -215,10 +267,8 @@ class Lowering(Expressions):
             assert node.value is not None
             self._store(node.target, self._term(node.value))
         elif isinstance(node, ast.AugAssign):
-            assert isinstance(node.target, ast.Name)
-            before = self._term(ast.copy_location(ast.Name(node.target.id), node.target))
-            after = self._operate(node.op, before, self._term(node.value))
-            self._assign(node.target.id, after)
+            before = self._term(node.target)
+            self._store(node.target, self._operate(node.op, before, self._term(node.value)))
         return False  # pass, docstrings and nested functions emit nothing
 
     def _assign_tuple(self, node: ast.Assign) -> bool:
@@ -240,16 +290,42 @@ class Lowering(Expressions):
         if isinstance(target, ast.Name):
             self._assign(target.id, term)
             return
+        if isinstance(target, ast.Attribute | ast.Subscript):
+            self._store(target.value, self._with_part(target, term))
+            return
         assert isinstance(target, ast.Tuple)
-        if len(target.elts) == 1 and not isinstance(term, Vec):
-            term = Vec((term,))  # (i,) = position()
-        if not isinstance(term, Vec) or len(term.items) != len(target.elts):
+        items: tuple[Term, ...] = ()
+        if isinstance(term, Compound):
+            items = term.parts
+        elif isinstance(term, Vec):
+            items = term.parts if len(term.parts) == len(target.elts) else term.items
+        elif len(target.elts) == 1:
+            items = (term,)  # (i,) = position()
+        if len(items) != len(target.elts):
             refuse(
                 f"cannot assign {describe(term)} to {len(target.elts)} names",
                 "Write one name per number.",
             )
-        for name, item in zip(target.elts, term.items, strict=True):
+        for name, item in zip(target.elts, items, strict=True):
             self._store(name, item)
+
+    def _with_part(self, target: ast.Attribute | ast.Subscript, new: Term) -> Term:
+        """Return the term that a target is a part of, with that part replaced."""
+        bound = self._binding(target.value)
+        if isinstance(bound, Ref | Variable):
+            refuse(
+                "a kernel cannot store into an array",
+                "Return the value for this position; position() returns its index.",
+            )
+        if isinstance(target, ast.Subscript):
+            return with_part(self.b, bound, self._index_of(bound, target), new)
+        letters, items = letters_of(target.attr), components([new])
+        if not isinstance(bound, Vec) or max(letters) >= len(bound.items):
+            refuse(f"{describe(bound)} has no component {target.attr!r}")
+        if len(items) != len(letters):
+            refuse(f"cannot assign {describe(new)} to {len(letters)} components")
+        given = dict(zip(letters, items, strict=True))
+        return Vec(tuple(given.get(i, old) for i, old in enumerate(bound.items)))
 
     def _assign(self, name: str, term: Term) -> None:
         if name not in self.frame.often:
@@ -260,13 +336,17 @@ class Lowering(Expressions):
         self.frame.env[name] = Variable(key)
 
     def _write(self, key: VariableKey, term: Term, name: str) -> None:
-        size = len(term.items) if isinstance(term, Vec) else 0
-        if self.typing.sizes.setdefault(key, size) != size:
-            refuse(
-                f"{name} is {'a vector' if size else 'one number'} here and "
-                f"{'one number' if size else 'a vector'} or of another size elsewhere",
-                "Use a second name.",
-            )
+        shape = shape_of(term)
+        known_shape = self.typing.shapes.setdefault(key, shape)
+        if known_shape != shape and _numbers(known_shape) == _numbers(shape) is not None:
+            # Vectors of one size, of which one was written in parts.
+            self.typing.shapes[key] = size_of(shape)
+        elif known_shape != shape:
+            one = "a vector" if isinstance(term, Vec) else "one number"
+            other = "one number" if isinstance(term, Vec) else "a vector"
+            if isinstance(term, Compound):
+                one, other = describe(term), "something else"
+            refuse(f"{name} is {one} here and {other} or of another size elsewhere", _SECOND)
         for index, item in enumerate(components([term])):
             part = (*key, index)
             found = type_of(item)
@@ -282,6 +362,9 @@ class Lowering(Expressions):
 
     def _return(self, term: Term) -> None:
         outermost = not self.frame.path
+        if outermost and isinstance(term, Compound):
+            advice = "Return one number, or rgba(r, g, b, a)."
+            refuse(f"the result is {describe(term)}, not a number or a pixel", advice)
         if outermost and isinstance(term, Vec) and not self.typing.pixels:
             if self.site.out_rank not in (2, 3):
                 refuse(
@@ -312,13 +395,13 @@ class Lowering(Expressions):
             return False, later + (node.body if condition.attr else node.orelse)[::-1]
         then, otherwise = node.body, node.orelse
         # If one branch returns, move the rest into the other branch; this avoids a flag.
-        if always_returns(then) and not self.frame.loops and not _returns_inside(otherwise):
+        if always_returns(then) and not self.frame.loops and not returns_inside(otherwise):
             otherwise, later = otherwise + later[::-1], []
         elif (
             otherwise
             and always_returns(otherwise)
             and not self.frame.loops
-            and not _returns_inside(then)
+            and not returns_inside(then)
         ):
             then, later = then + later[::-1], []
         before = self.frame.env
@@ -337,7 +420,7 @@ class Lowering(Expressions):
             for name, bound in self.frame.env.items()
             if isinstance(bound, Variable) or before.get(name) is bound
         }
-        if later and _returns_inside([node]):
+        if later and returns_inside([node]):
             return self._unless_done(later[::-1]), []
         return False, later
 
@@ -355,7 +438,7 @@ class Lowering(Expressions):
     def _for(self, node: ast.For) -> None:
         assert isinstance(node.target, ast.Name)
         assert isinstance(node.iter, ast.Call)
-        bounds = [self._whole(self._term(a), "a range") for a in node.iter.args]
+        bounds = [self._whole(self._term(a), "a range", a) for a in node.iter.args]
         start, stop = (0, *bounds[:2])[-2:]
         step = bounds[2] if len(bounds) == 3 else 1
         if isinstance(step, Value) or step == 0:
@@ -363,6 +446,26 @@ class Lowering(Expressions):
             self._refuse_at(node.iter.args[2], problem, "Write a number.")
         index = Slot(node.target.id, "s32")
         first, last = self.b.index(start), self.b.index(stop)
+        self._loop(node, index, index, (first, last), int(step))
+
+    def _while(self, node: ast.While) -> None:
+        """Lower a loop that runs as long as a condition holds, at most 2**31 - 1 times.
+
+        The number is kept in a slot, so that no engine takes it for the loop's length.
+        """
+        most = Slot("most", "s32")
+        self.b.set(most, 2**31 - 1)
+        bounds = self.b.convert(0, "s32"), self.b.get(most)
+        self._loop(node, Slot("turn", "s32"), None, bounds, 1)
+
+    def _loop(
+        self,
+        node: ast.For | ast.While,
+        index: Slot,
+        named: Slot | None,
+        bounds: tuple[Value, Value],
+        step: int,
+    ) -> None:
         self.frame.loops += 1
         self.loops += 1
         if self.loops > MAX_LOOPS_DEEP:
@@ -371,22 +474,18 @@ class Lowering(Expressions):
                 f"loops are nested more than {MAX_LOOPS_DEEP} deep",
                 "Compute several indices from one loop variable with // and %.",
             )
-        body, _, _ = self._nested(node, node.body, index)
+        test = node.test if isinstance(node, ast.While) else None
+        body, _, _ = self._nested(node, node.body, named, test)
         self.frame.loops -= 1
         self.loops -= 1
-        self.b.append(For(index, first, last, int(step), body))
+        self.b.append(For(index, *bounds, step, body))
 
 
-def _returns_inside(body: list[ast.stmt]) -> bool:
-    return any(isinstance(n, ast.Return) for n in inside(body))
+_SECOND = "Use a second name."
 
 
-def _assigned_often(decl: KernelDecl) -> frozenset[str]:
-    """Return names that are assigned more than once; arguments count as one assignment."""
-    counts = Counter([*(a.name for a in decl.args), *(p.name for p in decl.params)])
-    for node in inside(decl.function.body):
-        if isinstance(node, ast.AugAssign):
-            node = node.target  # counts twice: it is also a name that is stored
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            counts[node.id] += 1
-    return frozenset(name for name, count in counts.items() if count > 1)
+def _numbers(shape: Shape) -> int | None:
+    """Return the size of a vector's shape; None for other shapes."""
+    if isinstance(shape, int):
+        return shape or None
+    return size_of(shape) if shape[0] == "vector" else None

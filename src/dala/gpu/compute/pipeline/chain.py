@@ -110,8 +110,7 @@ def _longest(nodes: list[Pass], at: int) -> int:
         outside = [b for b in node.inputs if not any(b is w for w in written)]
         if not inside:
             break
-        other = node.output.shape[:2] != first.output.shape[:2]
-        if other and not (node.stages[0].kernel and node.stages[0].kernel.ends_chain):
+        if node.output.shape[:2] != first.output.shape[:2]:
             break
         if any(overlap(node.output, b) for b in (*written, *read, *outside)):
             break
@@ -120,8 +119,6 @@ def _longest(nodes: list[Pass], at: int) -> int:
         written.append(node.output)
         read += outside
         end += 1
-        if other:
-            break
     return end
 
 

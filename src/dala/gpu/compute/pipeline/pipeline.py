@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Self
 
 from dala import resources
 from dala.errors import (
@@ -24,6 +23,7 @@ from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.pipeline.chain import chain
 from dala.gpu.compute.pipeline.explain import explain
 from dala.gpu.compute.pipeline.fuse import Pass, Stage, fuse
+from dala.gpu.compute.pipeline.reading import CallableCount, CallableSpecs, PipelineReading
 from dala.gpu.compute.stream.job import Job, memory_of
 from dala.resources import Closing
 from dala.typing import ParamValue
@@ -34,44 +34,6 @@ if TYPE_CHECKING:
     from dala.gpu.compute.stream.command import Command
     from dala.gpu.compute.stream.stream import Priority
     from dala.typing import PathLike
-
-
-class _Count(int):
-    """An int that can be called, so that ``pipeline.stage_count()`` also works."""
-
-    def __call__(self) -> int:
-        return int(self)
-
-
-class _Specs(list[Spec]):
-    """A list that can be called, so that ``pipeline.stages()`` also works."""
-
-    def __call__(self) -> list[Spec]:
-        return list(self)
-
-
-_Value = TypeVar("_Value")
-
-
-class _Reading(Generic[_Value]):
-    """A read-only property; ``Pipeline.stages(p)``, through the class, also works."""
-
-    def __init__(self, read: Callable[[Pipeline], _Value]) -> None:
-        self._read = read
-        self.__doc__ = read.__doc__
-
-    @overload
-    def __get__(self, p: None, owner: type[Pipeline]) -> Self: ...
-    @overload
-    def __get__(self, p: Pipeline, owner: type[Pipeline]) -> _Value: ...
-    def __get__(self, p: Pipeline | None, owner: type[Pipeline]) -> Self | _Value:
-        return self if p is None else self._read(p)
-
-    def __set__(self, p: Pipeline, value: _Value) -> None:
-        raise AttributeError("the stages of a Pipeline are changed with add and set_params")
-
-    def __call__(self, p: Pipeline) -> _Value:
-        return self._read(p)
 
 
 class Pipeline(Closing):
@@ -165,23 +127,23 @@ class Pipeline(Closing):
                     "nothing between runs. Add the stage that writes it first."
                 )
 
-    @_Reading
-    def stages(self) -> _Specs:
+    @PipelineReading
+    def stages(self) -> CallableSpecs:
         """The stages as dicts of op, kernel, inputs, output and params.
 
         ``p.stages()`` and ``Pipeline.stages(p)`` also work.
         """
-        return _Specs(stage.spec() for stage in self._stages)
+        return CallableSpecs(stage.spec() for stage in self._stages)
 
     @property
     def ref(self) -> Pipeline:
         """The pipeline itself, for code ported from Dala in other languages."""
         return self
 
-    @_Reading
-    def stage_count(self) -> _Count:
+    @PipelineReading
+    def stage_count(self) -> CallableCount:
         """The number of stages. ``p.stage_count()`` and ``Pipeline.stage_count(p)`` also work."""
-        return _Count(len(self._stages))
+        return CallableCount(len(self._stages))
 
     @property
     def kernels(self) -> list[Runnable | None]:
@@ -228,6 +190,44 @@ class Pipeline(Closing):
             stage.rebind(old, new)
         for item in self._passes or ():
             item.rebind(old, new)
+        return self
+
+    def swap(self, a: Buffer, b: Buffer) -> Self:
+        """Exchange two of the pipeline's buffers without planning again.
+
+        A pipeline that reads one and writes the other then goes on from its own result.
+
+        Args:
+            a: an input or output of the stages, not transient.
+            b: another one, of the same shape and dtype.
+
+        Raises:
+            ParameterError: no stage uses one of them, or it is transient.
+            ShapeMismatch, DtypeMismatch: the two differ.
+
+        >>> from dala.gpu.compute import buffer, buffer_zeros
+        >>> a, b = buffer([1.0], device="cpu"), buffer_zeros(1, device="cpu")
+        >>> p = Pipeline().add({"op": "run_kernel", "kernel": "scalar_mul", "inputs": [a],
+        ...                     "output": b, "params": {"scalar": 2}})
+        >>> for _ in range(3):
+        ...     p.run()
+        ...     p = p.swap(a, b)
+        >>> a.read_list()
+        [4.0]
+        """
+        self._check_open("Pipeline.swap")
+        hole: Buffer = object.__new__(Buffer)
+        used = [x for stage in self._stages for x in (*stage.inputs, stage.output)]
+        for x in (a, b):
+            if not isinstance(x, Buffer) or not any(u is x for u in used) or x.transient:
+                raise ParameterError("Pipeline.swap: a and b must be buffers of a stage that last.")
+        for name, one, other in (("dtype", a.dtype, b.dtype), ("shape", a.shape, b.shape)):
+            if one != other:
+                wrong = DtypeMismatch if name == "dtype" else ShapeMismatch
+                raise wrong.invalid("Pipeline.swap", "b", f"of {name} {one!r}", other)
+        for old, new in ((a, hole), (b, a), (hole, b)):
+            for item in (*self._stages, *(self._passes or ())):
+                item.rebind(old, new)
         return self
 
     def _check_rebind(self, old: Buffer, new: Buffer) -> None:

@@ -309,7 +309,7 @@ class SoundDecoder:
         self._frames = self._decoded()
 
     def report(self) -> None:
-        """Say what was damaged, once."""
+        """Report damaged parts, once."""
         found = []
         if self.damaged:
             found.append(f"{self.damaged} damaged packets")
@@ -393,7 +393,7 @@ class FrameSamples:
         return int(rate), name if LAYOUTS.get(name) == channels else USUAL[channels]
 
     def _change(self, now: tuple[int, str]) -> None:
-        """Convert from here on what differs from the beginning."""
+        """Convert frames that differ from the first ones, from here on."""
         self._formatter = av.AudioResampler(format="flt")
         if now != (self.rate, self.layout):
             if not self._said:

@@ -286,7 +286,7 @@ class MixedSound(Tracks):
             output.mux(self._encoder.encode(block))
 
     def finish(self, output: AvObject) -> None:
-        """Write what the encoder still holds."""
+        """Write the last packets of the encoder."""
         if self._encoder is not None:
             output.mux(self._encoder.flush())
 

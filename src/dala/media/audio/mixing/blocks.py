@@ -190,7 +190,7 @@ class FileSound(AudioReader):
         self._silent_from, self._consumed = start, False
 
     def _finish(self) -> None:
-        """Remember the end, and what was damaged."""
+        """Remember the end, and the damaged parts."""
         place = self._at
         if self._last is None:
             self._last = place or 0

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from dala import forks
 from dala.errors import DalaError, ParameterError
-from dala.media.scene.animation.interpolation import CALL, AnimatedValue
 from dala.media.scene.animation.keyframes import (
+    CALL,
     DIGITS,
+    AnimatedValue,
     Keyframe,
     KeyframeCurve,
     check_duration,
@@ -121,7 +122,9 @@ class Animation(KeyframeCurve):
         run = check_duration(duration, frames[-1][0])
         is_color = getattr(node, "is_color", None)
         colors = is_color(property) if callable(is_color) else None
-        super().__init__(property, frames, run, easing, repeat, yoyo, colors)
+        is_held = getattr(node, "is_held", None)
+        held = callable(is_held) and is_held(property)
+        super().__init__(property, frames, run, easing, repeat, yoyo, colors, held)
         self.check_against(now)
         check = getattr(node, "check", None)
         if callable(check):

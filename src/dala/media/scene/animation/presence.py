@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.scene import Scene
-    from dala.media.sources.moment import Moment
+    from dala.media.sources.seconds import Moment
 
 
 class Moving(Protocol):

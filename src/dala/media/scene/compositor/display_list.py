@@ -20,6 +20,7 @@ from dala.budget import check_deadline
 from dala.gpu.compute.composite import BLENDS, DRAW, GRID, NEAREST, Picture, Rect
 from dala.media.scene.boxes import PlacedBox
 from dala.media.scene.compositor.damage import Change, Key, common, rearranged
+from dala.media.scene.compositor.framebuffers import MOST_TAPS
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
 
@@ -32,8 +33,6 @@ RECORD: Final = struct.Struct("<8i16f2i4Bf4i")
 assert RECORD.size == DRAW.itemsize
 BLEND: Final = {name: number for number, name in enumerate(BLENDS)}
 _RECT: Final = struct.Struct("<4i").unpack_from
-#: Largest number of taps per pixel in each direction.
-_MOST_TAPS: Final = 64
 
 
 class Draw:
@@ -121,8 +120,8 @@ def record(
         sx, sy = (u1 - u0) / (2 * place.hw), (v1 - v0) / (2 * place.hh)
         number = picture.number
         if sx > 2 or sy > 2:
-            across = min(max(1, math.ceil(sx / 2 - 1e-6)), _MOST_TAPS)
-            down = min(max(1, math.ceil(sy / 2 - 1e-6)), _MOST_TAPS)
+            across = min(max(1, math.ceil(sx / 2 - 1e-6)), MOST_TAPS)
+            down = min(max(1, math.ceil(sy / 2 - 1e-6)), MOST_TAPS)
     return RECORD.pack(
         kind, blend, flags, number, *rect,
         on_grid(place.cx), on_grid(place.cy), place.cos, place.sin, on_grid(place.hw),

@@ -26,7 +26,7 @@ from dala.gpu.compute.composite import (
     Rect,
 )
 from dala.media.filters.plans import plan
-from dala.media.scene.boxes import Box, PlacedBox, place_content
+from dala.media.scene.boxes import Box, PlacedBox
 from dala.media.scene.compositor.damage import area, common, union
 from dala.media.scene.compositor.display_list import (
     BLEND,
@@ -47,14 +47,15 @@ from dala.media.scene.compositor.filtering import (
     keep_alpha,
 )
 from dala.media.scene.compositor.framebuffers import DrawSurface
-from dala.media.scene.compositor.geometry import (
+from dala.media.scene.compositor.painting import (
     Figure,
+    due_effects,
     edges_inside,
     inset_box,
+    paint,
     whole_of,
     with_margin,
 )
-from dala.media.scene.compositor.painting import due_effects, paint
 from dala.media.scene.nodes.node import Content
 from dala.media.scene.nodes.timeline import TimelineNode
 
@@ -96,11 +97,14 @@ class NodeDrawer:
         content = self._group(item) if item.inner else node.content()
         if content is None:
             return []
-        place = place_content(node, content)
+        place = node.placed(content)
         if place is None:
             return []
         if item.dx or item.dy:
             place = place._replace(cx=place.cx + item.dx, cy=place.cy + item.dy)
+        if content.reduction > 1:
+            u0, v0, u1, v1 = (at / content.reduction for at in place.crop)
+            place = place._replace(crop=(u0, v0, u1, v1))
         if content.picture is not None and any(content.margin):
             place = with_margin(place, content)._replace(crop=whole_of(content.picture))
         figure = Figure(item, values, content, place)
@@ -409,6 +413,7 @@ class NodeDrawer:
         found: ItemFilters | None = item.work.get(name)
         if found is None:
             found = item.work[name] = ItemFilters(self.compositor)
+        found.frame = max(item.node.scene.number, 0)
         return found
 
     def _filtered_by(

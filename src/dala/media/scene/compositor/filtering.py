@@ -46,19 +46,23 @@ class ItemFilters(LivePicture):
         self._pipeline = FramePipeline(LARGEST, LARGEST, device=compositor.device)
         #: Identifies the input of the last result.
         self.key: object = None
+        #: The number of the frame that is drawn.
+        self.frame = 0
+
+    def _process(self, source: Buffer, filters: Sequence[Filter]) -> Buffer:
+        return self._pipeline.process(source, filters, number=self.frame)
 
     def run(self, source: Buffer, filters: Sequence[Filter], opaque: bool) -> Buffer:
         """Return the filtered pixels; ``opaque`` says whether all pixels of the source are."""
         last = max((i for i, f in enumerate(filters) if _is_blur(f)), default=0)
         if (opaque and keep_alpha(filters[:last])) or not any(map(_is_blur, filters)):
-            made: Buffer = self._pipeline.process(source, filters)
-            return made
+            return self._process(source, filters)
         for blurs, run in groupby(filters, _is_blur):
             part = list(run)
             if blurs and not opaque:
                 source = self._blur_with_alpha(source, part)
             else:
-                source = self._pipeline.process(source, part)
+                source = self._process(source, part)
             opaque = opaque and keep_alpha(part)
         return source
 
@@ -70,16 +74,14 @@ class ItemFilters(LivePicture):
             made = self.run(source, [(e.filter, e.params)], opaque)
             opacity = e.property_values["opacity"]
             if opacity < 1.0 and made.shape == source.shape:
-                made = self._pipeline.process(
-                    source, [("video_mix", {"second": made, "t": opacity})]
-                )
+                made = self._process(source, [("video_mix", {"second": made, "t": opacity})])
             source = made
             opaque = opaque and keep_alpha([e.filter])
         return source
 
     def _blur_with_alpha(self, source: Buffer, filters: Sequence[Filter]) -> Buffer:
-        color = self._pipeline.process(source, [_PREMULTIPLY, *filters])
-        alpha = self._pipeline.process(source, [_ALPHA_TO_GRAY, *filters])
+        color = self._process(source, [_PREMULTIPLY, *filters])
+        alpha = self._process(source, [_ALPHA_TO_GRAY, *filters])
         made = allocate(source.engine, color.shape, "u8", zero=False, call="Scene")
         _UNPREMULTIPLY.run([color, alpha], made)
         return made

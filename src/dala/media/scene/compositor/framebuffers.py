@@ -16,7 +16,15 @@ import numpy as np
 from dala.budget import Charging
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.buffer import BorrowedBuffer, allocate
-from dala.gpu.compute.composite import DRAW, ComposedFrame, Compositor, Picture, Rect
+from dala.gpu.compute.composite import (
+    DRAW,
+    NEAREST,
+    ComposedFrame,
+    Compositor,
+    Picture,
+    Rect,
+    on_grid,
+)
 from dala.typing import NDArray
 
 Color = tuple[int, int, int, int]
@@ -25,6 +33,8 @@ Color = tuple[int, int, int, int]
 _MOST_REFERENCES: Final = 64
 #: Framebuffers that count against the scene's memory; further ones are for frames that are kept.
 _OWN_FRAMEBUFFERS: Final = 3
+#: Largest number of taps per pixel in each direction.
+MOST_TAPS: Final = 64
 #: A surface with more damaged rectangles is drawn as a whole.
 _MOST_RECTANGLES: Final = 1024
 
@@ -32,9 +42,11 @@ _MOST_RECTANGLES: Final = 1024
 class DrawSurface:
     """A buffer of shape (height, width, 4) that is drawn on and then used as a picture."""
 
-    def __init__(self, compositor: Compositor, width: int, height: int) -> None:
+    def __init__(self, compositor: Compositor, width: int, height: int, reduction: int = 1) -> None:
         self.compositor = compositor
-        self.width, self.height = width, height
+        #: How many times smaller it is than what is drawn on it.
+        self.reduction = reduction
+        self.width, self.height = width, height = -(-width // reduction), -(-height // reduction)
         #: The whole surface.
         self.rect: Rect = (0, 0, width, height)
         #: Whether many large rectangles are better drawn as one.
@@ -71,6 +83,8 @@ class DrawSurface:
         """Draw records inside rectangles, which must not overlap, or everywhere."""
         array = np.frombuffer(draws, DRAW) if isinstance(draws, bytes) else draws
         where = [self.rect] if rects is None else rects
+        if self.reduction > 1:
+            array, where = reduced(array, self.reduction), [self.rect]
         storage = self.buffer.storage_to_write("Scene.render")
         self.compositor.composer.compose(
             ComposedFrame(storage, self.width, self.height, array, where, background)
@@ -94,6 +108,23 @@ class DrawSurface:
         """Free the buffer."""
         self.close_picture()
         self.buffer.free()
+
+
+def reduced(draws: NDArray, times: int) -> NDArray:
+    """Return draws for a surface that is so many times smaller."""
+    made = draws.copy()
+    for name in ("cx", "cy", "hw", "hh", "radius", "width"):
+        made[name] /= times
+    for first, last in (("x0", "x1"), ("y0", "y1")):
+        made[first] //= times
+        made[last] = -(-made[last] // times)
+    made["flags"] &= ~NEAREST
+    many = times * np.maximum(made["sx"], made["sy"]) > 2
+    for scale, taps in (("sx", "taps_x"), ("sy", "taps_y")):
+        made[scale] *= times
+        count = np.clip(np.ceil(made[scale] / 2 - 1e-6), 1, MOST_TAPS)
+        made[taps] = np.where(many, count, 1)
+    return on_grid(made)
 
 
 class FrameView(BorrowedBuffer):
@@ -123,8 +154,8 @@ class FrameView(BorrowedBuffer):
 class Framebuffer:
     """A draw surface, and the frames that were made from it."""
 
-    def __init__(self, compositor: Compositor, width: int, height: int) -> None:
-        self.surface = DrawSurface(compositor, width, height)
+    def __init__(self, compositor: Compositor, width: int, height: int, reduction: int) -> None:
+        self.surface = DrawSurface(compositor, width, height, reduction)
         host = compositor.engine.host_view(self.surface.buffer.storage("Scene"))
         self._host = None if host is None else host.toreadonly().cast("B")
         self._frames: list[weakref.ref[FrameView | NDArray]] = []
@@ -168,6 +199,8 @@ class FramebufferPool:
         self._compositor = compositor
         self.width = width
         self.height = height
+        #: How many times smaller the framebuffers are.
+        self.reduction = 1
         self.framebuffers: list[Framebuffer] = []
         #: The framebuffer of the last frame.
         self.front: Framebuffer | None = None
@@ -192,7 +225,7 @@ class FramebufferPool:
     def _new(self) -> Framebuffer:
         own = len(self.framebuffers) < _OWN_FRAMEBUFFERS  # further ones: frames the caller keeps
         with nullcontext() if own else Charging((), alone=True):
-            return Framebuffer(self._compositor, self.width, self.height)
+            return Framebuffer(self._compositor, self.width, self.height, self.reduction)
 
     def add_damage(self, rects: list[Rect]) -> None:
         """Mark rectangles of all framebuffers as out of date."""
@@ -205,6 +238,14 @@ class FramebufferPool:
         for framebuffer in spare[: max(0, len(self.framebuffers) - keep)]:
             self.framebuffers.remove(framebuffer)
             framebuffer.close()
+
+    def reduce(self, reduction: int) -> bool:
+        """Make the framebuffers so many times smaller; return False if they are already."""
+        if reduction == self.reduction:
+            return False
+        self.close()
+        self.reduction = reduction
+        return True
 
     def close(self) -> None:
         """Free all; frames that are alive stay valid."""

@@ -28,8 +28,7 @@ from dala.media.scene.nodes.property_types import PLACES, AnchorType, plain_json
 from dala.media.scene.options import FollowOptions, fields_of
 
 if TYPE_CHECKING:
-    from dala.media.scene.follow.follower import Follow
-    from dala.media.scene.follow.target import FollowTarget
+    from dala.media.scene.follow.follower import Follow, FollowTarget
     from dala.media.scene.scene import Scene
 
 _ID: Final = JsonString("the id of a node", shortest=1)

@@ -6,7 +6,6 @@ are made with the same builder methods that a program calls. All mistakes are re
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from collections import Counter, defaultdict
@@ -21,9 +20,8 @@ from dala.arguments import checked_path
 from dala.budget import Charging, check_deadline, checked
 from dala.errors import DalaError, ParameterError, SceneFileError, describe
 from dala.media.filters.sizes import with_size
-from dala.media.scene.file.cost import NODE_BYTES, SceneCost
+from dala.media.scene.file.cost import NODE_BYTES, SceneCost, check_ids, walk
 from dala.media.scene.file.follows import load_follow
-from dala.media.scene.file.ids import check_ids, walk
 from dala.media.scene.file.record import (
     FILE_PARAMS,
     AnimationEntry,
@@ -36,8 +34,7 @@ from dala.media.scene.file.record import (
     remember,
 )
 from dala.media.scene.file.save import save_scene, scene_to_dict
-from dala.media.scene.file.schema import scene_object, schema
-from dala.media.scene.file.versions import check_version, newest
+from dala.media.scene.file.schema import check_version, copied, newest, scene_object, schema
 from dala.media.scene.nodes.json_types import (
     JsonData,
     JsonDict,
@@ -141,7 +138,7 @@ def _checked(
     check_deadline("load_scene")  # parsing is one call
     try:
         if isinstance(source, Mapping):
-            data = copy.deepcopy(data)
+            data = copied(data, {})
         check_version(data, problems)
         cost = SceneCost.of(data)
         if not problems and (problem := cost.problem(memory)):
@@ -294,7 +291,7 @@ class _Loader:
         cls = NODE_TYPES[item["type"]]
         given = {"id": item.get("id") or self._id(cls.type)}
         paths: dict[str, str | int] = {}
-        text = cls.type == "subtitles"  # which may be in the scene file itself
+        text = cls.type in ("subtitles", "svg")  # which may be in the scene file itself
         names = {argument.key or name: name for name, argument in cls.ARGUMENTS.items()}
         for key, value in item.items():
             if value is None or key in ("type", "id", cls.EXTRA, cls.HOLDS):

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 
-from dala.arguments import checked_path
+from dala.arguments import checked_path, refuse_folder
 from dala.errors import SceneFileError
 from dala.gpu.compute import Buffer
+from dala.gpu.paint import Gradient
+from dala.gpu.path import Path as DrawnPath
 from dala.media.parts import PartFile
-from dala.media.scene.clock import frame_rate
 from dala.media.scene.file.follows import save_follow
 from dala.media.scene.file.record import (
     FILE_PARAMS,
@@ -28,15 +29,14 @@ from dala.media.scene.file.record import (
     is_font_file,
     record_of,
 )
+from dala.media.scene.file.schema import VERSION
 from dala.media.scene.file.text import format_json
-from dala.media.scene.file.versions import VERSION
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.json_types import JsonData, JsonItem, JsonValue
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import NotNamed
-from dala.media.scene.nodes.pip import PIP_ARGUMENTS
-from dala.media.scene.nodes.properties import PairProperty
+from dala.media.scene.nodes.properties import PIP_ARGUMENTS, PairProperty
 from dala.media.scene.nodes.property_types import (
     ColorType,
     FontType,
@@ -47,7 +47,8 @@ from dala.media.scene.nodes.property_types import (
     plain_json,
 )
 from dala.media.scene.nodes.timeline import TimelineNode
-from dala.media.scene.sound.levels import Level
+from dala.media.scene.options import frame_rate
+from dala.media.scene.sound.methods import Level
 from dala.typing import PathLike
 from dala.untrusted.address import is_text, scheme_of
 
@@ -72,6 +73,7 @@ def save_scene(scene: Scene, path: PathLike) -> None:
         SceneFileError: something in the scene, such as an array, cannot be named in a file.
     """
     target = checked_path("Scene.save", "path", path)
+    refuse_folder("Scene.save", target)
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"Scene.save: the folder '{target.parent}' does not exist. Create it first."
@@ -387,6 +389,9 @@ class _Saver:
                 made["duration"] = plain_json(animation.duration)
         else:
             frames = [list(frame) for frame in animation.keyframes]
+            for frame in frames:
+                if isinstance(frame[1], Gradient | DrawnPath):
+                    frame[1] = _animated_value(node, animation.property, frame[1])
             if any(len(f) > 2 and callable(f[2]) for f in frames):
                 self.problems.append(f"{at}: the easing of a keyframe is a function. Give a name.")
                 frames = []

@@ -5,15 +5,18 @@ Loading checks a file against these types, and :func:`schema` prints them as JSO
 
 from __future__ import annotations
 
+import copy
 from functools import lru_cache
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
+from dala.budget import check_deadline
+from dala.extras import pip_install
+from dala.media.filters.sizes import takes_size, turned
+from dala.media.scene.file.cost import walk
 from dala.media.scene.file.follows import FOLLOW
-from dala.media.scene.file.versions import VERSION
 from dala.media.scene.nodes import builtin as builtin
-from dala.media.scene.nodes.filter_parameters import filter_names, params_object
+from dala.media.scene.nodes.effect import filter_names, params_object
 from dala.media.scene.nodes.json_types import (
-    ColorString,
     Field,
     FixedList,
     JsonBoolean,
@@ -36,10 +39,94 @@ from dala.media.scene.nodes.json_types import (
     without_call,
 )
 from dala.media.scene.nodes.node import FITS, Node
+from dala.media.scene.nodes.paints import JSON_GRADIENT
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.nodes.video import RATE
 from dala.media.scene.options import DuckOptions, LevelOptions, fields_of
 from dala.media.sources.easing import EASINGS, easing
+
+#: The version of the format that is written, and the newest that is read.
+VERSION: Final = 2
+
+
+def check_version(data: JsonValue, problems: list[str]) -> None:
+    """Report a file of a version that is newer than this one."""
+    version = data.get("dala") if isinstance(data, dict) else None
+    if isinstance(version, int | float) and version > VERSION:
+        problems.append(
+            f"dala: this is version {version:g} of the format, and {VERSION} is the newest that "
+            f"this version of Dala reads. Update it: {pip_install(upgrade=True)}"
+        )
+
+
+def newest(data: Any) -> Any:
+    """Return the contents of a scene file as the newest version has them; its own unchanged.
+
+    The contents need not be checked before.
+
+    >>> effect = {"type": "effect", "filter": "crop", "params": {"size": [90, 160]}}
+    >>> newest({"dala": 1, "nodes": [effect]})["nodes"][0]["params"]
+    {'size': [160, 90]}
+    """
+    if not isinstance(data, dict) or data.get("dala") != 1:
+        return data
+    made = copy.deepcopy(data)
+    _turn_sizes(made)
+    made["dala"] = VERSION
+    return made
+
+
+def _turn_sizes(scene: JsonItem) -> None:
+    """Turn the sizes of a scene's effects round, and of those in scenes inside it."""
+    sized, animations = set(), _dicts(scene.get("animations"))
+    for _, item in walk(scene):
+        kind, filter = item.get("type"), item.get("filter")
+        if kind == "effect" and isinstance(filter, str) and takes_size(filter):
+            sized.add(str(item.get("id")))
+            if isinstance(params := item.get("params"), dict) and "size" in params:
+                params["size"] = turned(params["size"])
+        elif kind == "animation":
+            animations.append(item)
+        elif kind == "scene" and isinstance(inner := item.get("scene"), dict):
+            _turn_sizes(inner)
+    for item in animations:
+        if item.get("property") == "size" and str(item.get("node")) in sized:
+            _turn_animation(item)
+
+
+def _turn_animation(item: JsonItem) -> None:
+    for name in ("from", "to"):
+        if name in item:
+            item[name] = turned(item[name])
+    frames: Any = item.get("keyframes")
+    for frame in frames if isinstance(frames, list) else ():
+        if isinstance(frame, list) and len(frame) > 1:
+            frame[1] = turned(frame[1])
+
+
+def _dicts(value: JsonValue) -> list[JsonItem]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def copied(value: JsonValue, made: dict[int, JsonValue]) -> JsonValue:
+    """Return a copy of the lists and objects of a value; what is in it twice stays one."""
+    if not isinstance(value, dict | list):
+        return copy.copy(value)
+    if id(value) in made:
+        return made[id(value)]
+    check_deadline("load_scene")
+    if isinstance(value, list):
+        items: list[JsonValue] = []
+        made[id(value)] = items
+        for each in value:
+            items.append(copied(each, made))  # half as many frames of the stack
+        return items
+    found: dict[str, JsonValue] = {}
+    made[id(value)] = found
+    for key, each in value.items():
+        found[key] = copied(each, made)
+    return found
+
 
 LAYOUTS: Final = ("side_by_side", "stack", "grid")
 
@@ -63,7 +150,8 @@ _EASING = _EasingType(
 _VALUE = OneOf(
     _NUMBER,
     JsonBoolean(),
-    ColorString(),
+    JsonString("a color, path data, or a word that the property takes"),
+    JSON_GRADIENT,
     ListOf(OneOf(_NUMBER, JsonBoolean(), JsonColor(), JsonNull()), "a list", shortest=1),
 )
 _KEYFRAME = FixedList(

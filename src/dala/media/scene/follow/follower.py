@@ -3,18 +3,202 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 from dala.errors import DalaError, ParameterError
-from dala.media.scene.follow.geometry import Affine, container_map, picture_map
-from dala.media.scene.follow.target import FollowTarget, Sighting
+from dala.media.scene.boxes import PlacedBox, place_content
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.options import LARGEST_SCALE, FollowOptions
 
 if TYPE_CHECKING:
+    from dala.media.scene.nodes.json_types import JsonData
     from dala.media.scene.nodes.node import Node
-    from dala.media.sources.moment import Moment
+    from dala.media.scene.nodes.video import VideoNode
+    from dala.media.sources.seconds import Moment
+    from dala.media.sources.types import Picture
+
+
+class Sighting(NamedTuple):
+    """The place of a target, in pixels of the video's picture.
+
+    >>> Sighting(10.0, 20.0, width=5.0)
+    Sighting(x=10.0, y=20.0, width=5.0, height=0.0, angle=0.0)
+    """
+
+    x: float
+    y: float
+    #: Its size along its own axes; a bone has a length, which is the width, and no height.
+    width: float = 0.0
+    height: float = 0.0
+    #: Clockwise rotation, in degrees.
+    angle: float = 0.0
+
+
+class ShownPicture(NamedTuple):
+    """The picture that a video node shows."""
+
+    picture: Picture
+    #: Changes exactly when the picture does.
+    version: int
+    #: Seconds in the video if they are known, else in the scene.
+    time: float
+    #: The same for the same picture of the source, at any time; None if that is not known.
+    key: Hashable = None
+
+
+@runtime_checkable
+class FollowTarget(Protocol):
+    """Something that a node can follow."""
+
+    @property
+    def video(self) -> VideoNode:
+        """The video node in whose picture it is found."""
+
+    @property
+    def turns(self) -> bool:
+        """True if it has an angle and a length of its own, which nodes take by default."""
+
+    def find(self, shown: ShownPicture, wait: bool) -> Sighting | None:
+        """Return where it is; None if it is not in the picture.
+
+        With ``wait`` the answer is that of this picture. Without, it may be an older one: the call
+        must not block.
+        """
+
+    def saved(self) -> Mapping[str, JsonData] | None:
+        """Return its form in scene files, without the video; None if it cannot be saved."""
+
+
+@runtime_checkable
+class TargetDescription(Protocol):
+    """Something that a node can follow once it is known in which video."""
+
+    def on(self, video: VideoNode) -> FollowTarget:
+        """Return the target in a video node."""
+
+
+@runtime_checkable
+class FollowTargets(Protocol):
+    """Several things that nodes can follow, one node each."""
+
+    @property
+    def video(self) -> VideoNode:
+        """The video node in whose picture they are found."""
+
+    def ids(self, shown: ShownPicture, wait: bool) -> Sequence[int]:
+        """Return the ids of those in the picture."""
+
+    def one(self, id: int) -> FollowTarget:
+        """Return the target of an id."""
+
+
+_realtime: Final[ContextVar[bool]] = ContextVar("dala_scene_realtime", default=False)
+
+
+@contextmanager
+def in_real_time() -> Iterator[None]:
+    """Let targets answer with older results inside the block, rather than wait."""
+    token = _realtime.set(True)
+    try:
+        yield
+    finally:
+        _realtime.reset(token)
+
+
+def is_real_time() -> bool:
+    """Return True while a frame is rendered for a presentation in real time.
+
+    >>> is_real_time()
+    False
+    """
+    return _realtime.get()
+
+
+class Affine(NamedTuple):
+    """The map (x, y) to (a x + c y + e, b x + d y + f).
+
+    >>> double = Affine(2, 0, 0, 2, 1, 0)
+    >>> double.point(3, 4)
+    (7, 8)
+    >>> double.inverse().point(7, 8)
+    (3.0, 4.0)
+    """
+
+    a: float = 1.0
+    b: float = 0.0
+    c: float = 0.0
+    d: float = 1.0
+    e: float = 0.0
+    f: float = 0.0
+
+    def point(self, x: float, y: float) -> tuple[float, float]:
+        """Return where a point goes."""
+        return self.a * x + self.c * y + self.e, self.b * x + self.d * y + self.f
+
+    def vector(self, x: float, y: float) -> tuple[float, float]:
+        """Return where a difference of points goes."""
+        return self.a * x + self.c * y, self.b * x + self.d * y
+
+    def after(self, first: Affine) -> Affine:
+        """Return the map that applies ``first``, then this one."""
+        a, b = self.vector(first.a, first.b)
+        c, d = self.vector(first.c, first.d)
+        return Affine(a, b, c, d, *self.point(first.e, first.f))
+
+    def inverse(self) -> Affine:
+        """Return the map back; the map must not flatten the plane."""
+        a, b, c, d, e, f = self
+        area = a * d - b * c
+        back = Affine(d / area, -b / area, -c / area, a / area)
+        x, y = back.vector(e, f)
+        return back._replace(e=-x, f=-y)
+
+    @classmethod
+    def of(cls, place: PlacedBox) -> Self:
+        """Return the map from the texels of placed content to where it is placed."""
+        u0, v0, u1, v1 = place.crop
+        across, down = 2 * place.hw / (u1 - u0), 2 * place.hh / (v1 - v0)
+        a, b = across * place.cos, across * place.sin
+        c, d = -down * place.sin, down * place.cos
+        u, v = (u0 + u1) / 2, (v0 + v1) / 2
+        return cls(a, b, c, d, place.cx - a * u - c * v, place.cy - b * u - d * v)
+
+
+#: The texels of a picture that are visible: left, top, right, bottom.
+Visible = tuple[float, float, float, float]
+
+
+def picture_map(video: VideoNode) -> tuple[Affine, Visible] | None:
+    """Return the map from a video's picture to the scene, and the visible part of the picture.
+
+    None if the node shows nothing.
+    """
+    content = video.content()
+    place = None if content is None else place_content(video, content)
+    home = container_map(video)
+    if place is None or home is None:
+        return None
+    return home.after(Affine.of(place)), place.crop
+
+
+def container_map(node: Node) -> Affine | None:
+    """Return the map from the coordinates of a node's position to the scene.
+
+    The node may be in groups, which are placed, scaled and rotated themselves; None if one of them
+    has no size.
+    """
+    made = Affine()
+    for group in node.around():
+        content = group.content()
+        place = None if content is None else place_content(group, content)
+        if place is None:
+            return None
+        made = Affine.of(place).after(made)
+    return made
+
 
 CALL: Final = "Scene.follow"
 #: Coordinates and sizes that properties accept.
@@ -215,7 +399,7 @@ def checked_options(
     chosen["lost"] = chosen["lost"] or ("keep" if chosen["crop"] else "hide")
     made = FollowOptions.checked(CALL, chosen)
     if made.crop and made.fit:
-        raise ParameterError(f"{CALL}: crop and fit exclude each other.", call=CALL)
+        raise ParameterError(f"{CALL}: crop and fit exclude each other.")
     _check_node(node, made)
     return made
 
@@ -227,13 +411,11 @@ def _check_node(node: Node, options: FollowOptions) -> None:
             raise ParameterError(
                 f"{CALL}: {node.id!r} has no {name}, as it is of type {node.type!r}. "
                 f"{hint.get(name, 'Follow with another node.')}",
-                call=CALL,
             )
     sized = node.property_values.get("width") and node.property_values.get("height")
     if options.crop and not sized:
         raise ParameterError(
             f"{CALL}: crop=True needs a node with a size, as its proportions are those of the "
             f"crop. Set one: {node.id!r}.size = (width, height).",
-            call=CALL,
             argument="crop",
         )

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from dala.errors import DalaError, ParameterError
 from dala.media.scene.builder import NodeBuilder
-from dala.media.scene.follow.follower import CALL, Follow, checked_options
-from dala.media.scene.follow.target import (
+from dala.media.scene.follow.follower import (
+    CALL,
+    Follow,
     FollowTarget,
     FollowTargets,
     TargetDescription,
+    checked_options,
     is_real_time,
 )
 from dala.media.scene.nodes import property_types as t
@@ -24,7 +26,7 @@ from dala.options import takes
 if TYPE_CHECKING:
     from dala.media.scene.keywords import FollowKeywords
     from dala.media.scene.scene import Scene
-    from dala.media.sources.moment import Moment
+    from dala.media.sources.seconds import Moment
 
 _EACH: Final = "Scene.follow_each"
 
@@ -74,7 +76,6 @@ class Following(NodeBuilder):
         elif video is not None:
             raise ParameterError(
                 f"{CALL}: leave video out, as the target is on a video.",
-                call=CALL,
                 argument="video",
             )
         if not isinstance(target, FollowTarget) or isinstance(target, type):
@@ -242,7 +243,6 @@ def _video_of(scene: Scene, video: VideoNode | str | None) -> VideoNode:
         if len(found) != 1:
             raise ParameterError(
                 f"{CALL}: video is required, as the scene has {len(found)} videos.",
-                call=CALL,
                 argument="video",
             )
         return found[0]
@@ -258,6 +258,5 @@ def _check_video(scene: Scene, video: VideoNode, call: str) -> None:
     if scene.nodes.get(video.id) is not video:
         raise ParameterError(
             f"{call}: the target is on {video!r}, which is not in this scene (any more).",
-            call=call,
             argument="target",
         )

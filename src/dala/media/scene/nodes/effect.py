@@ -5,23 +5,130 @@ from __future__ import annotations
 import math
 from bisect import insort
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from dala.errors import DalaError, ParameterError, UnknownParameter, did_you_mean
+from dala.errors import DalaError, ParameterError, UnknownKernel, UnknownParameter, did_you_mean
 from dala.gpu.compute import Buffer, buffer_zeros
+from dala.gpu.compute.call.instant import Instant
 from dala.gpu.compute.kernel import find
+from dala.gpu.compute.kernels.filter import BORDER_OPTIONS, FilterParam
 from dala.gpu.compute.params import PixelSize
 from dala.gpu.compute.runnable import Runnable
+from dala.media.filters import declarations
 from dala.media.filters.plans import PICTURE, plan
 from dala.media.filters.sizes import with_size
 from dala.media.scene.boxes import container_size
 from dala.media.scene.nodes import property_types as t
-from dala.media.scene.nodes.filter_parameters import FilterParameter, filter_parameters
-from dala.media.scene.nodes.json_types import JsonString
+from dala.media.scene.nodes.json_types import (
+    LIMIT,
+    Field,
+    JsonBoolean,
+    JsonChoice,
+    JsonNumber,
+    JsonObject,
+    JsonString,
+    JsonType,
+    ListOf,
+    OneOf,
+)
 from dala.media.scene.nodes.node import Content, Node, NotNamed
 from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
+from dala.typing import ParamValue
+
+
+class FilterParameter(NamedTuple):
+    """A parameter of a filter."""
+
+    default: ParamValue
+    #: Whether it counts something; animated values are then rounded.
+    integer: bool
+    #: Its form in scene files, and its description.
+    field: Field
+
+
+@lru_cache(256)
+def filter_parameters(filter: str | Runnable) -> dict[str, FilterParameter]:
+    """Return the parameters of a filter by name, from its declaration.
+
+    Raises:
+        UnknownKernel: there is no such filter; the error suggests the nearest name.
+
+    >>> filter_parameters("blur")["radius"].integer
+    True
+    """
+    if isinstance(filter, str):
+        spec = declarations.declared().get(filter)
+        if spec is not None and spec.kind != "conversion":
+            # The border of an effect is that of its box; the filter clamps.
+            chosen = {o.name: o.default for o in BORDER_OPTIONS}
+            clamps = any(
+                p.name == "border" and p.default == chosen["border"] for p in spec.parameters
+            )
+            return {
+                p.name: FilterParameter(p.default, p.type == "int", Field(_declared_type(p), p.doc))
+                for p in spec.parameters
+                if not (clamps and p.name in chosen)
+            }
+        kernel = find(filter)
+        if kernel is None:
+            hint = did_you_mean(filter, filter_names()) or "dala.media.gpu.filters() lists all."
+            raise UnknownKernel(f"add_effect: there is no filter {filter!r}. {hint}")
+        filter = kernel
+    if len(filter.inputs) > 1:
+        raise ParameterError(
+            f"add_effect: kernel {filter.name!r} has {len(filter.inputs)} inputs; an effect takes "
+            "a kernel with one, the picture, or none."
+        )
+    return {
+        a.name: FilterParameter(a.default, a.type == "int", Field(_custom_type(a.default)))
+        for a in filter.params
+    }
+
+
+def filter_names() -> list[str]:
+    """Return the names of all filters."""
+    return declarations.filter_names()
+
+
+def params_object(filter: str) -> JsonObject:
+    """Return the type of a filter's parameters in scene files.
+
+    Raises:
+        UnknownKernel: there is no such filter.
+    """
+    fields = {name: known.field for name, known in filter_parameters(filter).items()}
+    return JsonObject(f"the parameters of {filter!r}", fields)
+
+
+_NUMBERS: Final = ListOf(JsonNumber(), "a list of numbers")
+#: The forms of parameters of custom kernels by the type of their default; a bool is an int, too.
+_CUSTOM: Final[dict[type, JsonType]] = {
+    bool: JsonBoolean(), str: JsonString(), int: JsonNumber(),
+    float: OneOf(JsonNumber(), _NUMBERS), tuple: OneOf(_NUMBERS, JsonString()),
+}  # fmt: skip
+
+
+def _declared_type(parameter: FilterParam) -> JsonType:
+    """Return the form of a parameter in scene files."""
+    low = -LIMIT if parameter.low is None else max(parameter.low, -LIMIT)
+    high = LIMIT if parameter.high is None else min(parameter.high, LIMIT)
+    match parameter.type:
+        case "bool":
+            return JsonBoolean()
+        case "int" | "float":
+            return JsonNumber(low, high)
+        case "choice":
+            return JsonChoice(parameter.choices)
+        case "ints" | "floats" | "size":
+            return OneOf(JsonNumber(), _NUMBERS, JsonString())
+    return JsonType()
+
+
+def _custom_type(default: ParamValue) -> JsonType:
+    """Return the form of a parameter of a custom kernel, from its default."""
+    return next((k for form, k in _CUSTOM.items() if isinstance(default, form)), JsonType())
 
 
 class EffectNode(Node):
@@ -57,7 +164,7 @@ class EffectNode(Node):
     POSITIONAL = ("type", "input")
     EXTRA = "params"
     EXTRA_DESCRIPTION = "The filter's parameters."
-    __slots__ = ("filter", "input", "params", "revision")
+    __slots__ = ("filter", "fixed", "input", "params", "revision")
 
     corner_radius = Property(0.0, t.NumberType(0.0), "Radius of the corners.", unit="pixels")
 
@@ -93,7 +200,25 @@ class EffectNode(Node):
 
     def ready(self) -> None:
         """Check the parameters."""
+        self.fixed = frozenset(self.params)
         self.params = self._checked_params(self.params)
+        if self.remembers or (isinstance(self.filter, Runnable) and self.filter.roles):
+            self.scene.timed.append(self)
+
+    def at_moment(self, moment: Instant) -> None:
+        """Set the parameters that the scene gives the kernel, but for those that were given."""
+        assert isinstance(self.filter, Runnable)
+        values = {n: v for n, v in moment.given(self.filter).items() if n not in self.fixed}
+        changed = any(self.params.get(n) != v for n, v in values.items())
+        if changed or (self.remembers and moment.frame != self.scene.number):
+            self.params = self.params | values
+            self.revision += 1
+            self.touch()
+
+    @property
+    def remembers(self) -> bool:
+        """True if the effect is a program that remembers frames."""
+        return isinstance(self.filter, Runnable) and self.filter.remembers
 
     # properties -------------------------------------------------------------------------------
     def has(self, name: str) -> bool:
@@ -183,7 +308,9 @@ class EffectNode(Node):
 
     def saved_state(self) -> t.Values:
         """Return properties, and parameters as "params.name"."""
-        return super().saved_state() | {f"params.{k}": v for k, v in self.params.items()}
+        given = dict(self.filter.roles) if isinstance(self.filter, Runnable) else {}
+        own = {k: v for k, v in self.params.items() if k not in given or k in self.fixed}
+        return super().saved_state() | {f"params.{k}": v for k, v in own.items()}
 
     # drawing ----------------------------------------------------------------------------------
     def touch(self) -> None:
@@ -249,3 +376,8 @@ def _plain(value: t.Value, known: FilterParameter) -> t.Value:
     if known.integer and isinstance(value, float) and math.isfinite(value):
         return round(value)
     return value
+
+
+def is_backdrop(node: Node) -> bool:
+    """Return whether a node is an effect on everything below it."""
+    return isinstance(node, EffectNode) and node.input is None

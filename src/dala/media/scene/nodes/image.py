@@ -12,8 +12,7 @@ from dala.media.scene.compositor.pictures import LivePicture, copy_image, is_opa
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.json_types import JsonString
 from dala.media.scene.nodes.node import Content, Node, NotNamed
-from dala.media.scene.nodes.pip import PIP_ARGUMENTS, apply_pip
-from dala.media.scene.nodes.properties import Argument, Property
+from dala.media.scene.nodes.properties import PIP_ARGUMENTS, Argument, Property, apply_pip
 from dala.media.texture import Texture
 
 if TYPE_CHECKING:

@@ -82,7 +82,7 @@ class JsonType:
         return True
 
     def hint(self, value: JsonValue) -> str:
-        """Return what may help after a refused value; "" for nothing."""
+        """Return advice about a refused value; "" for none."""
         return ""
 
     def check(self, value: JsonValue, at: str, problems: list[str]) -> None:
@@ -277,12 +277,6 @@ class JsonColor(JsonType):
                 {"type": "array", "items": part, "minItems": 3, "maxItems": 4},
             ]
         }
-
-
-class ColorString(JsonColor):
-    """A color written as a string, where a list means something else."""
-
-    form = str
 
 
 class FixedList(JsonType):

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from dala.errors import LimitExceeded, ParameterError
+from dala.media.scene.boxes import place_content
 from dala.media.scene.compositor.pictures import LivePicture
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.audio import VOLUME
@@ -20,18 +21,24 @@ if TYPE_CHECKING:
 
     from dala.media.frame import Frame
     from dala.media.scene.scene import Scene
-    from dala.media.sources.moment import Moment
+    from dala.media.sources.seconds import Moment
 
 #: Scenes inside each other, the outermost included.
 MAX_DEPTH: Final = 32
 #: Scenes that a frame may render; one that is shown twice counts twice, with all inside it.
 MAX_SCENES: Final = 1024
+#: How many times smaller than it is an inner scene may be drawn.
+MOST_REDUCED: Final = 64
 
 _ADVICE: Final = "Render inner ones to pictures or videos first."
 
 
 class SceneNode(Node):
     """A scene inside a scene, rendered at the outer scene's time; its alpha is kept.
+
+    It is drawn about as large as it is shown: at half its width and height, a quarter and so on
+    where all nodes that show it need no more, unless it has effects on everything below, or is
+    rendered by itself as well.
 
     Its time counts from the node's start, and runs with its ``trim``, ``speed`` and ``loop``.
 
@@ -52,7 +59,7 @@ class SceneNode(Node):
     }
     POSITIONAL = ("scene",)
     HOLDS = "scene"
-    __slots__ = ("_frame", "_hidden", "_live", "_seen", "child", "owned")
+    __slots__ = ("_frame", "_hidden", "_live", "_seen", "_shown", "child", "owned")
 
     volume = Property(1.0, VOLUME, "Factor of the sound of the inner scene.", drawn=False)
 
@@ -60,7 +67,8 @@ class SceneNode(Node):
         """Take the arguments that are not properties."""
         child: Scene = given.pop("scene", None)
         if not isinstance(child, type(self.scene)):
-            raise ParameterError.invalid("add_scene", "scene", "a Scene", child)
+            advice = "Add nodes to a group itself: group = scene.add_group(); group.add_text('A')."
+            raise ParameterError.invalid("add_scene", "scene", "a Scene", child, advice)
         child._check_open("add_scene")
         _check_nesting(self.scene, child)
         self.child = child
@@ -68,7 +76,7 @@ class SceneNode(Node):
         self.owned = False
         self._live = LivePicture(self.scene._compositor)
         self._frame: Frame | None = None
-        self._seen = 0
+        self._seen, self._shown = 0, 1
         self._hidden = False
 
     def ready(self) -> None:
@@ -95,11 +103,13 @@ class SceneNode(Node):
             self.changed()
         if local is None:
             return
-        frame = self.child.render(local.exact)
+        frame = self.child._reduced_frame(
+            local.exact, min(node.reduction() for node in self.child._shown_by)
+        )
         drawn = self.child.frame_count - self.child.frames_skipped
         if drawn != self._seen:  # other nodes, or the user, may have rendered it as well
             self._live.show(frame, opaque=self.child.background[3] == 255)
-            self._frame, self._seen = frame, drawn
+            self._frame, self._seen, self._shown = frame, drawn, self.child._pool.reduction
             if self.display_item is None:
                 self.changed()
             else:
@@ -107,9 +117,27 @@ class SceneNode(Node):
         for error in self.child.errors.values():
             self.scene._report(self, error)
 
+    def reduction(self) -> int:
+        """Return the power of two by which the inner scene may be smaller than it is."""
+        if not all(at.property_values["visible"] for at in (self, *self.around())):
+            return MOST_REDUCED
+        place = place_content(self, Content(*self.natural()))
+        if place is None:
+            return MOST_REDUCED
+        u0, v0, u1, v1 = place.crop
+        scale = min((u1 - u0) / place.hw, (v1 - v0) / place.hh) / 2 * self.scene._pool.reduction
+        return 1 << min(max(int(scale), 1).bit_length() - 1, MOST_REDUCED.bit_length() - 1)
+
     def content(self) -> Content | None:
         """Return the inner scene's last frame."""
-        return None if self._hidden else self._live.content()
+        picture, child = self._live.picture, self.child
+        if self._hidden or picture is None:
+            return None
+        live = self._live
+        return Content(
+            child.width, child.height, picture, live.version, opaque=live.opaque,
+            reduction=self._shown,
+        )  # fmt: skip
 
     def natural(self) -> tuple[float, float]:
         """Return the inner scene's size."""
@@ -147,7 +175,7 @@ def _check_nesting(outer: Scene, child: Scene) -> None:
     for scene in around:
         problem = too_nested(measure(scene))
         if problem:
-            raise LimitExceeded(f"add_scene: {problem}", call="add_scene", argument="scene")
+            raise LimitExceeded(f"add_scene: {problem}", argument="scene")
 
 
 def nesting(inside: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from dala.media.scene.nodes.properties import Argument, PairProperty, PositionPr
 from dala.media.scene.nodes.registry import register_node
 from dala.media.scene.nodes.times import TransitionArgument, take_clip
 from dala.media.sources.clip import ClipTimes, check_order
-from dala.media.sources.moment import Moment
+from dala.media.sources.seconds import Moment
 from dala.resources import refuse_pickle
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ class Content:
     margin: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     #: Whether the picture already has rounded corners and the border.
     finished: bool = False
+    #: How many times smaller than the content the picture is.
+    reduction: int = 1
 
 
 class NotNamed(NamedTuple):
@@ -325,17 +327,17 @@ class Node(ABC):
         item = self.PROPERTIES.get(name)
         if item is not None and not item.animatable:
             known = ", ".join(n for n, p in self.PROPERTIES.items() if p.animatable)
-            raise ParameterError.invalid(
-                "add_animation",
-                "property",
-                "one that can be animated",
-                name,
-                f"Those are: {known}.",
-            )
+            expected, advice = "one that can be animated", f"Those are: {known}."
+            raise ParameterError.invalid("add_animation", "property", expected, name, advice)
 
     def as_usual(self, *names: str) -> bool:
         """Return True if properties have their default values."""
         return all(self.property_values[n] == self.PROPERTIES[n].default for n in names)
+
+    def is_held(self, name: str) -> bool:
+        """Return True if animations of a property jump from value to value, as those of text."""
+        item = self.PROPERTIES.get(name)
+        return item is not None and bool(item.animatable) and not item.type.animatable
 
     def is_color(self, name: str) -> bool:
         """Return True if the values of a property are colors."""
@@ -374,13 +376,14 @@ class Node(ABC):
     def unknown_property(self, name: str, call: str) -> UnknownParameter:
         """Return the error about a property that the node does not have."""
         hint = did_you_mean(str(name), self.PROPERTIES)
+        if name in ("fade_in", "fade_out"):  # which sounds have
+            hint = "Animate it: scene.add_animation(node, 'opacity', 0, 1, duration=1)."
         listed = f"It has: {', '.join(sorted(self.PROPERTIES))}."
         return UnknownParameter(
             f"{call}: a node of type {self.type!r} has no property {name!r}. {hint or listed}",
             argument=name,
         )
 
-    # scene files ------------------------------------------------------------------------------
     def saved_arguments(self) -> t.Values:
         """Return the arguments that a scene file needs to make this node, by their keys."""
         return dict(self.played)
@@ -390,7 +393,6 @@ class Node(ABC):
         saved = self.PROPERTIES
         return {k: v for k, v in self.property_values.items() if saved[k].saved}
 
-    # changes ----------------------------------------------------------------------------------
     def changed(self, item: Property | None = None) -> None:
         """Mark the node (and, if the property asks for it, the drawing order) as changed."""
         if item is not None and not item.drawn:
@@ -445,6 +447,16 @@ class Node(ABC):
     def box_size(self, width: float, height: float) -> tuple[float, float]:
         """Return width and height of the box around content of this size."""
         return layout.box_size(self.property_values, width, height)
+
+    @property
+    def anchor_point(self) -> tuple[float, float]:
+        """The anchor as fractions of the box."""
+        across, down = self.property_values["anchor"]
+        return across, down
+
+    def placed(self, content: Content) -> layout.PlacedBox | None:
+        """Return where the content is; None if nothing of it is visible."""
+        return layout.place_content(self, content)
 
     def natural(self) -> tuple[float, float]:
         """Return the content's own size, as far as it is known."""

@@ -27,12 +27,6 @@ def register_node(cls: type[Node]) -> None:
     setattr(BuilderMethods, f"add_{cls.type}", _builder_method(cls))
 
 
-def unregister_node(type: str) -> None:
-    """Remove a node type and its builder method."""
-    del NODE_TYPES[type]
-    delattr(BuilderMethods, f"add_{type}")
-
-
 def signature_of(cls: type[Node]) -> inspect.Signature:
     """Return the signature of a node class's builder method, with annotations as text."""
     kinds = inspect.Parameter

@@ -19,7 +19,7 @@ from dala.media.sources.seconds import to_fraction
 from dala.media.text.style import ALIGNMENTS, DIRECTIONS, OVERFLOWS, WEIGHTS, TextStyle
 
 if TYPE_CHECKING:
-    from dala.media.sources.moment import Moment
+    from dala.media.sources.seconds import Moment
     from dala.media.subtitles import Cue
     from dala.media.text.fonts.faces import FontName
 
@@ -61,15 +61,21 @@ class TextNode(Node):
     POSITIONAL = ("text",)
     __slots__ = ("_content", "_key", "_live")
 
-    text = Property("", t.StringType(), "The text.", required=True)
+    text = Property("", t.StringType(), "The text.", required=True, animatable=True)
     font = Property(None, t.FontType(), "A font family, a .ttf or .otf file, or a list of them.")
     size = Property(32.0, t.NumberType(1.0, 1000.0), "Size of the font.", unit="pixels")
     width = Property(None, _SIDE, "Width to wrap lines to.", unit="pixels")
+    wrap = Property(
+        True, t.BooleanType(), "Whether lines are wrapped to the width; if not, it only aligns.",
+        animatable=False,
+    )  # fmt: skip
     height = Property(None, _SIDE, "Height of the box; further lines are cut.", unit="pixels")
     weight = Property("regular", _WEIGHT, "A name such as 'bold', or 1 to 1000.")
     italic = Property(False, t.BooleanType(), "Whether letters are slanted.", animatable=False)
     color = Property((255, 255, 255, 255), t.ColorType(), "Color of the letters.")
-    align = Property("left", t.ChoiceType(ALIGNMENTS), "Alignment of lines in their box.")
+    align = Property(
+        "left", t.ChoiceType(ALIGNMENTS), "Alignment of lines in their box.", animatable=True
+    )
     line_height = Property(
         1.2, t.NumberType(0.1, 20.0), "Distance of baselines, as a factor of the size."
     )

@@ -20,12 +20,13 @@ from dala.media.scene.nodes.json_types import JsonType
 from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.properties import Argument
 from dala.media.sources.clip import POLICIES
-from dala.media.sources.moment import Moment
-from dala.media.sources.seconds import seconds_of
+from dala.media.sources.seconds import Moment, seconds_of
 from dala.media.transitions.spec import Transition
 
 #: Suffixes of files that are one picture.
-PICTURES: Final = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".avif", ".heic")
+PICTURES: Final = (
+    ".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".avif", ".heic", ".svg",
+)  # fmt: skip
 #: Types whose content is fitted into the timeline's picture, unless the call says where it is.
 _FITTED: Final = ("video", "image", "scene")
 _PLACED: Final = frozenset(

@@ -8,24 +8,23 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from dala.errors import DalaError, ParameterError
-from dala.media.scene.clock import frame_rate
 from dala.media.scene.compositor.pictures import LivePicture
-from dala.media.scene.follow.target import ShownPicture
+from dala.media.scene.follow.follower import ShownPicture
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.audio import PAN, VOLUME
 from dala.media.scene.nodes.json_types import JsonNumber, JsonString, OneOf, ParsedString
 from dala.media.scene.nodes.node import Content, Node, NotNamed
-from dala.media.scene.nodes.pip import PIP_ARGUMENTS, apply_pip
-from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
+from dala.media.scene.nodes.properties import PIP_ARGUMENTS, REQUIRED, Argument, Property, apply_pip
 from dala.media.scene.nodes.times import PLAY_ARGUMENTS, whole
+from dala.media.scene.options import frame_rate
 from dala.media.sources.clip import POLICIES, ClipTimes
 from dala.media.sources.open import open_source
 from dala.media.sources.seconds import to_fraction
 
 if TYPE_CHECKING:
     from dala.media.sources import Source
-    from dala.media.sources.moment import Moment
     from dala.media.sources.open import VideoInput
+    from dala.media.sources.seconds import Moment
     from dala.media.video.reader import Reader
 
 RATE: Final = OneOf(

@@ -41,7 +41,7 @@ class Duck(DuckOptions):
     under: tuple[Node, ...]
 
     def facts(self) -> dict[str, JsonValue]:
-        """Return what a scene file holds of it."""
+        """Return its form in a scene file."""
         under = [node.id for node in self.under]
         chosen = {"amount": self.amount, **self.changed()}
         return {

@@ -11,12 +11,12 @@ Arabic, Hebrew, Thai, Devanagari and Georgian.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import os
 import pathlib
 import struct
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -24,11 +24,12 @@ from typing import Any, Final, TypeAlias
 
 from dala import forks
 from dala.arguments import refuse_url
-from dala.errors import MissingPackage, ParameterError
+from dala.errors import MissingPackage, ParameterError, did_you_mean
 from dala.extras import pip_install
 from dala.media.text.fonts import scan as fonts_scan
 from dala.media.text.fonts.freetype import FreeTypeFace, freetype
 from dala.media.text.fonts.scan import FontFile
+from dala.notices import notify
 
 #: A family, the path of a file, or several: the first that has a letter is used for it.
 FontName: TypeAlias = "str | os.PathLike[str] | tuple[str | os.PathLike[str], ...] | None"
@@ -219,9 +220,9 @@ def find(
     matches = _family(name)
     if not matches:
         known = families()
-        near = difflib.get_close_matches(name, known, 3, 0.5) or known[:3]
+        hint = did_you_mean(name, [*known, *GENERIC])
         raise ParameterError(
-            f"font: there is no family {name!r}. Similar: {', '.join(map(repr, near))}. "
+            f"font: there is no family {name!r}.{f' {hint}' if hint else ''} "
             "dala.media.fonts.families() lists all; the path of a .ttf or .otf file also works."
         )
     return _nearest(matches, weight, italic)
@@ -308,8 +309,11 @@ class FontSet:
         if face is None:
             with lock:
                 face = self._known[cluster, emoji] = self._find(cluster, emoji)
+                missing = next((one for one in cluster if not face.glyph(one)), "")
             if len(self._known) > 50_000:
                 self._known.clear()
+            if missing:
+                _report(missing, emoji)
         return face
 
     def _find(self, cluster: str, emoji: bool) -> FontFace:
@@ -357,6 +361,26 @@ class FontSet:
         return sorted(found, key=lambda file: file.color)
 
 
+#: Kinds of letters that were reported as missing.
+_reported: set[str] = set()
+
+
+def _report(letter: str, emoji: bool) -> None:
+    """Say that no font has a letter, once for all emoji and for each script."""
+    name = unicodedata.name(letter, f"U+{ord(letter):04X}")
+    kind = "emoji" if emoji else name.split()[0]
+    if kind in _reported or not (emoji or unicodedata.category(letter)[0] == "L"):
+        return
+    _reported.add(kind)
+    install = f"Install a font that has it, or set DALA_FONT_PATH; {pip_install('text')} adds one."
+    if emoji:
+        install = (
+            "Install a color font, such as Noto Color Emoji (Debian: fonts-noto-color-emoji), or a "
+            "newer one."
+        )
+    notify(f"set_text: no font here has {letter!r} ({name}), so a box is drawn. {install}")
+
+
 @lru_cache(maxsize=128)
 def font_set(font: FontName, weight: int, italic: bool) -> FontSet:
     """Return the faces of a style, cached."""
@@ -371,5 +395,6 @@ def refresh() -> None:
     scanned = fonts_scan.system_fonts, fonts_scan.coverage
     for cache in (*scanned, bundled, _family, _in_file, font_set):
         cache.cache_clear()
+    _reported.clear()
     global generation
     generation += 1

@@ -53,7 +53,11 @@ class FreeTypeFace:
     def set_weight(self, weight: float) -> None:
         """Set the weight axis of a variable font; other axes get their defaults."""
         ft = self._ft
-        axes = ft.Face(io.BytesIO(self._data), index=self._index).get_variation_info().axes
+        face = ft.Face(io.BytesIO(self._data), index=self._index)
+        try:
+            axes = face.get_variation_info().axes
+        except (TypeError, UnicodeDecodeError):  # the name of an axis is damaged
+            return
         values = [weight if axis.tag == "wght" else axis.default for axis in axes]
         fixed = (ft.FT_Fixed * len(values))(*(round(value * 65536) for value in values))
         check(ft, ft.FT_Set_Var_Design_Coordinates(self._handle, len(values), ctypes.byref(fixed)))

@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from dala.budget import check_deadline, deadline
-from dala.errors import DeviceUnavailable, FreedError, MissingPackage, VideoError
-from dala.extras import pip_install
+from dala.budget import check_deadline, checked, deadline
+from dala.errors import DeviceUnavailable, FreedError, VideoError
+from dala.extras import needing
 from dala.gpu.compute import from_array
 from dala.media.frame import MAX_PIXELS, Frame
-from dala.media.video.animated.facts import AnimationFacts, common_unit, facts_of, kind_of
-from dala.media.video.animated.gif import GifCanvas, scan
+from dala.media.pictures.plugins import CheckedBytes
+from dala.media.video.animated.facts import (
+    AnimationFacts,
+    GifCanvas,
+    common_unit,
+    facts_of,
+    kind_of,
+    scan,
+)
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.options import DecodeOptions
 from dala.media.video.reader import Reader
@@ -66,15 +73,6 @@ def open_animation(source: VideoSource, options: DecodeOptions) -> AnimationRead
     return AnimationReader(source, kind, options)
 
 
-class _CheckedBytes(io.BytesIO):
-    """The bytes of a file: Pillow looks for its parts in any number of small reads."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        """Read, unless the time of ``dala.limits`` is over."""
-        check_deadline(_CALL)
-        return super().read(size)
-
-
 class AnimationFile:
     """An animated picture in memory: its facts, times and pixels."""
 
@@ -93,21 +91,17 @@ class AnimationFile:
             )
         delays = self.facts.delays
         self.unit = _UNITS.get(kind) or common_unit(delays, _FINEST)
-        ends = [round(end / self.unit) for end in itertools.accumulate(delays)]
+        ends = [round(end / self.unit) for end in checked(itertools.accumulate(delays), _CALL)]
         self.times = [0, *ends]
 
     def _open(self, kind: str) -> PillowImage:
-        try:
+        with needing(_CALL, "media", "Pillow", ", and animated pictures need it"):
             from PIL import Image
-        except ImportError:
-            raise MissingPackage(
-                "video.open: Pillow is not installed, and animated pictures need it. "
-                f"Run: {pip_install('media')}"
-            ) from None
         try:
             # Only the decoder of its kind, whatever else the bytes may be.
-            stream = io.BytesIO if deadline() is None else _CheckedBytes
-            return Image.open(stream(self._data), formats=(_PLUGINS[kind],))
+            data = self._data
+            stream = io.BytesIO(data) if deadline() is None else CheckedBytes(data, _CALL)
+            return Image.open(stream, formats=(_PLUGINS[kind],))
         except Exception as error:  # decoders raise nearly anything for damaged files
             check_deadline(_CALL)
             raise self._unreadable(error) from None
@@ -150,7 +144,7 @@ class AnimationFile:
         profile = image.info.get("icc_profile")
         if not profile:
             return np.asarray(image.convert("RGBA"))
-        from dala.media.pictures.profiles import to_srgb
+        from dala.media.pictures.pixels import to_srgb
 
         made, problem = to_srgb(image.convert("RGBA"), profile)
         if problem and not self._profile_said:

@@ -31,7 +31,7 @@ Filters: TypeAlias = "Sequence[Filter] | Callable[[Frame | BorrowedFrame], Seque
 
 
 def part_chain(filters: Filters, device: str | None) -> VideoChain:
-    """Return what filters the frames of parts, one part after another.
+    """Return the chain of filters for the frames of parts, one part after another.
 
     Example::
 

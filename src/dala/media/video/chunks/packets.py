@@ -81,7 +81,7 @@ class PacketTarget(Target):
         self._file = path
 
     def open(self, unit: Fraction | None = None) -> AvObject:
-        """Return what takes packets."""
+        """Return a muxer of packets."""
         return _PacketOutput(self._file, MUXERS.get(self.format, self.format))
 
     def complete(self) -> None:

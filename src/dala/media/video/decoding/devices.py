@@ -1,4 +1,4 @@
-"""Cameras and microphones: what the machine has, and how FFmpeg opens it on each platform."""
+"""Cameras and microphones of this machine, and how FFmpeg opens them on each platform."""
 
 from __future__ import annotations
 

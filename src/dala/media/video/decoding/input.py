@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from dala import forks, memory
+from dala.budget import check_deadline
 from dala.errors import DeviceUnavailable, VideoError
 from dala.media.video.options import DecodeOptions
 from dala.media.video.reach import is_playlist
@@ -111,6 +112,7 @@ class VideoInput:
         try:
             self._container = source.open(self.options.timeout, **hardware)
         except (av.FFmpegError, OSError, ValueError, RuntimeError, TypeError) as error:
+            check_deadline(self.call)
             if self._hwaccel is not None and self._opens_without():
                 raise self._hardware_refused(error) from error
             why = "It is not a video, its header is damaged, or it cannot be reached."
@@ -209,7 +211,7 @@ class VideoInput:
 
     @property
     def frame_bytes(self) -> int:
-        """The bytes of a decoded picture, as far as the header tells."""
+        """The bytes of a decoded picture, as the header declares them."""
         context = self.stream.codec_context
         found = context.format
         bits = 32 if found is None else found.padded_bits_per_pixel or 32

@@ -25,7 +25,7 @@ _CALL: Final = "video.cut"
 
 
 class JoinReport(NamedTuple):
-    """The result of cutting or joining: what was copied and what was encoded."""
+    """The result of cutting or joining: the parts that were copied, and those encoded again."""
 
     #: Whether packets were copied, so that nothing was encoded again.
     copied: bool

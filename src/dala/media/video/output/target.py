@@ -110,12 +110,12 @@ class Target:
             ) from error
 
     def stop(self) -> None:
-        """Write nothing more to a stream: what FFmpeg still has is dropped."""
+        """Write nothing more to a stream: FFmpeg's remaining bytes are dropped."""
         if self._stream is not None:
             self._stream.stopped = True
 
     def discard(self) -> None:
-        """Delete the unfinished file, or cut a stream to what it was before."""
+        """Delete the unfinished file, or cut a stream to its former length."""
         if self._stream is not None:
             self._stream.rewind()
             self._release()
@@ -174,7 +174,7 @@ class _Stream:
             flush()
 
     def rewind(self) -> None:
-        """Cut the file to what it was, where it can seek."""
+        """Cut the file to its former length, where it can seek."""
         if self._seekable:
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 self._file.seek(self._start)

@@ -99,7 +99,7 @@ CONTAINERS: Final = {
 
 
 def container_of(muxer: str) -> Container:
-    """Return what a container holds, by the name of its muxer; nothing for unknown ones.
+    """Return the codecs of a container, by the name of its muxer; none for unknown ones.
 
     >>> container_of("webm").takes_sound("aac"), container_of("yuv4mpegpipe").sound_encoder
     (False, '')

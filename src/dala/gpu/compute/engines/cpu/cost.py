@@ -30,11 +30,9 @@ TILES: Final = 32
 #: Outputs of at least this many bytes are written with non-temporal stores: no cache holds them.
 STREAM_BYTES: Final = 20 << 20
 
-# Nanoseconds on one core: for a byte moved, a tap of a blur (per byte of a pixel), a pixel
-# converted from or to planes, an operation.
+# Nanoseconds on one core: for a byte moved, a tap of a blur (per byte of a pixel), an operation.
 _BYTE_NS: Final = 0.03
 _TAP_NS: Final = 0.03
-_PLANES_NS: Final = 0.3
 _PLAIN_NS: Final = 0.03
 _COSTLY_NS: Final = {
     "div": 0.1, "sqrt": 0.1, "idiv": 0.3, "mod": 0.3, "image": 0.1, "array": 0.4,
@@ -103,8 +101,6 @@ def stage_ns(stage: RowStage) -> float:
         return _position_ns(stage.analysis.program)[0]
     if stage.blur is not None:
         return (2 * int(stage.blur["radius"]) + 1) * stage.pixel * _TAP_NS
-    if stage.planes is not None:
-        return _PLANES_NS
     return stage.pixel * _BYTE_NS
 
 

@@ -6,8 +6,9 @@ second. Beyond it the scalar passes remain, and functions such as ``sin`` are ca
 Beyond a second size LLVM only selects instructions. All three compute the same numbers. The sizes
 depend on the text alone, so every machine decides alike.
 
-Text that is written with vectors and has no loops but those over vectors leaves little to LLVM: a
-few passes give code that is as fast, in half the time.
+Text that is written with vectors, in its loops too, leaves little to LLVM: a few passes give code
+that is as fast, in half the time. Only loops over single numbers, such as those that fill a table,
+are left to LLVM's vectorizer.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SATURATE: Final = 20
 
 @dataclass(frozen=True)
 class Effort:
-    """What LLVM does with a module.
+    """How much LLVM optimizes a module.
 
     Attributes:
         passes: passes by llvmlite's names; empty for a whole pipeline.
@@ -65,7 +66,7 @@ VECTORS: Final = Effort(
 SCALAR: Final = Effort(("sroa", "instruction_combine", "simplify_cfg"), 1, True)
 QUICK: Final = Effort(("simplify_cfg",), 0, True)  # registers for variables take too long, too
 
-#: Lines of modules that are written with vectors: with loops in them, and without.
+#: Lines of modules that are written with vectors: with loops over single numbers, and without.
 LOOPS_NOTE: Final = "; vectors and loops\n"
 VECTORS_NOTE: Final = "; vectors\n"
 

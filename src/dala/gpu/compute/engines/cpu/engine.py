@@ -51,8 +51,7 @@ from dala.gpu.compute.lang.ir import Program
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.compositing import Composer
     from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-    from dala.gpu.compute.engines.cpu.llvm.tiles import Host
-    from dala.gpu.compute.engines.cpu.loops.machine import Machine
+    from dala.gpu.compute.engines.cpu.machine import Machine
 
 # Modules for images are imported on first use: most calls do not need them.
 
@@ -89,16 +88,9 @@ class CPUEngine(Engine):
         return self._compiler
 
     @property
-    def host(self) -> Host:
-        """Properties of this CPU for generated code."""
-        return self._jit.host
-
-    @property
     def machine(self) -> Machine:
-        """The vector size and intrinsics of this CPU."""
-        from dala.gpu.compute.engines.cpu.loops.machine import Machine
-
-        return Machine.of(self._jit.features)
+        """Properties of this CPU that generated code depends on."""
+        return self._jit.machine
 
     @property
     def threads(self) -> ThreadPool:
@@ -243,7 +235,7 @@ class CPUEngine(Engine):
         known: Mapping[int, int],
         counting: bool = False,
     ) -> str:
-        attributes, layout = self.host.attributes, geometry.layout
+        attributes, layout = self.machine.attributes, geometry.layout
         analysis = self._analysis(program, known) if layout[0] == 1 and not counting else None
         machine = None if analysis is None else self.machine
         return module_text(program, layout, attributes, known, analysis, machine, counting)

@@ -24,22 +24,14 @@ from dala.errors import DalaError, DeviceError
 from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
 from dala.gpu.compute.engines.cpu.effort import FULL, Effort, with_calls
 from dala.gpu.compute.engines.cpu.level import LEVELS, X86, chosen_level
-from dala.gpu.compute.engines.cpu.llvm.tiles import Host, tiles_text
+from dala.gpu.compute.engines.cpu.llvm.tiles import tiles_text
+from dala.gpu.compute.engines.cpu.machine import Machine
 
 if TYPE_CHECKING:
     from llvmlite.binding import LLJIT, ModuleRef, TargetMachine
 
 #: Part of every key on disk. Increase it when the meaning of stored code changes.
 CACHE_VERSION: Final = "3"
-
-#: The intrinsics of ``Host`` for 16-bit numbers, with their lanes, by the feature they belong to.
-_PAIRS: Final = {
-    "avx512bw": (
-        "x86.avx512.pmul.hr.sw.512", 32, "x86.avx512.pmaddw.d.512", 32, "x86.avx512.packssdw.512",
-    ),
-    "avx2": ("x86.avx2.pmul.hr.sw", 16, "x86.avx2.pmadd.wd", 16, "x86.avx2.packssdw"),
-    "": ("", 0, "x86.sse2.pmadd.wd", 8, "x86.sse2.packssdw.128"),
-}  # fmt: skip
 
 #: Modules that one linker takes. It keeps a little memory of each, also when their code is dropped.
 MODULES_PER_LINKER: Final = 64
@@ -82,6 +74,7 @@ class Jit:
         self.cpu: str = cpu or llvm.get_host_cpu_name()
         own = dict.fromkeys(features, True)
         self.features: dict[str, bool] = own if cpu else dict(llvm.get_host_cpu_features())
+        self.machine = Machine.of(self.features)
         self.version = ".".join(str(n) for n in llvm.llvm_version_info)
         self.cache = ObjectCache(cache_folder()) if cache is None else cache
         flags = ",".join(f"{'-+'[on]}{name}" for name, on in sorted(self.features.items()))
@@ -108,31 +101,11 @@ class Jit:
         self.cache_hits = 0
         self.compile_seconds = 0.0
 
-    @property
-    def host(self) -> Host:
-        """Properties of this CPU for generated code."""
-        machine = platform.machine().lower()
-        if machine in X86:
-            wide = self.features.get("avx512f", False)
-            attributes = '"prefer-vector-width"="512" ' if wide else ""
-            pause = "call void @llvm.x86.sse2.pause()"
-            names = next(
-                names for own, names in _PAIRS.items() if not own or self.features.get(own)
-            )
-            lookup = "x86.avx512.vpermi2var.qi.512" if self.features.get("avx512vbmi") else ""
-            # Wider vectors multiply pairs of 16 bits faster than they interleave bytes.
-            byte_pairs = "x86.avx2.pmadd.ub.sw" if names[3] == 16 else ""
-            return Host(attributes, True, pause, *names, lookup, byte_pairs)
-        if machine in ("arm64", "aarch64"):
-            # "yield" does nothing on most of them; a barrier takes about as long as x86's pause.
-            return Host(pause="call void @llvm.aarch64.isb(i32 15)")
-        return Host()
-
     def tiles(self) -> Code:
         """Return the functions that run jobs; see ``llvm/tiles.py``."""
         with self._making_tiles:  # shared by all: the functions live as long as this compiler
             if self._tiles is None:
-                self._tiles = self.compile(tiles_text(self.host), ("share", "wait", "serve"))
+                self._tiles = self.compile(tiles_text(self.machine), ("share", "wait", "serve"))
             return self._tiles
 
     def _machine_for(self, level: int) -> TargetMachine:

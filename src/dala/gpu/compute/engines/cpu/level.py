@@ -1,4 +1,4 @@
-"""Levels of instructions: what decides how sums are rounded, and how a common level is chosen.
+"""Levels of instructions, which decide how sums are rounded; how a common level is chosen.
 
 Floats may differ in their last bits between processors: one with fused operations rounds once where
 others round twice. Sums have one order at every level, so levels with fused operations compute the

@@ -160,6 +160,36 @@ def _soft(b: NDArray, s: NDArray, d: NDArray) -> NDArray:
     return np.where(twice <= 0, less, b + quotient(twice * (d - b)))
 
 
+def _luminance(c: NDArray) -> NDArray:
+    found: NDArray = (c @ np.array([[19661], [38666], [7209]]) + 32768) >> 16
+    return found
+
+
+def _spread(c: NDArray) -> NDArray:
+    found: NDArray = c.max(axis=-1, keepdims=True) - c.min(axis=-1, keepdims=True)
+    return found
+
+
+def _saturated(c: NDArray, wanted: NDArray) -> NDArray:
+    spread = np.maximum(_spread(c), 1)
+    shares = ((c - c.min(axis=-1, keepdims=True)) * FULL + spread // 2) // spread
+    found: NDArray = (shares * wanted + FULL // 2) // FULL
+    return found
+
+
+def _lit(c: NDArray, light: NDArray) -> NDArray:
+    """Give colors a luminance; what is out of range comes nearer to it."""
+    c = c + light - _luminance(c)
+    least, most = c.min(axis=-1, keepdims=True), c.max(axis=-1, keepdims=True)
+    below, above = least < 0, most > WHITE
+    part = np.where(below, light, np.where(above, WHITE - light, 1))
+    whole = np.where(below, light - least, np.where(above, most - light, 1))
+    part = np.where(below | above, (part * FULL + whole // 2) // whole, FULL)
+    near = (np.abs(c - light) * part + FULL // 2) // FULL
+    found: NDArray = np.clip(light + np.sign(c - light) * near, 0, WHITE)
+    return found
+
+
 #: The function of each mode, of numbers of 16 bits; None for "add" and "soft-light".
 MIXES: Final[tuple[Callable[[NDArray, NDArray], NDArray] | None, ...]] = (
     lambda b, s: s,
@@ -175,6 +205,10 @@ MIXES: Final[tuple[Callable[[NDArray, NDArray], NDArray] | None, ...]] = (
     None,
     lambda b, s: np.abs(b - s),
     lambda b, s: b + s - 2 * quotient(b * s),
+    lambda b, s: _lit(_saturated(s, _spread(b)), _luminance(b)),
+    lambda b, s: _lit(_saturated(b, _spread(s)), _luminance(b)),
+    lambda b, s: _lit(s, _luminance(b)),
+    lambda b, s: _lit(b, _luminance(s)),
 )
 
 

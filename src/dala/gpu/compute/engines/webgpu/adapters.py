@@ -57,6 +57,8 @@ class Adapter:
     @property
     def memory_bytes(self) -> int | None:
         """The memory of a graphics card, or None if it is not known."""
+        if self.backend == "CUDA":
+            return int(self.native.memory_bytes)
         info = self.native.info
         return card_bytes(int(info.get("vendor_id", 0)), int(info.get("device_id", 0)))
 
@@ -64,6 +66,7 @@ class Adapter:
 _lock = forks.lock()
 _found: list[Adapter] | None = None
 _error = ""
+_cuda_error = ""
 
 
 def list_adapters() -> list[Adapter]:
@@ -71,14 +74,29 @@ def list_adapters() -> list[Adapter]:
 
     Adapters are enumerated once per process.
     """
-    global _found, _error
+    global _found, _error, _cuda_error
     with _lock:
         if _found is None:
             try:
                 _found = _enumerate()
             except Exception as error:  # a broken driver may raise anything
                 _found, _error = [], f"{type(error).__name__}: {error}"
+            try:
+                from dala.gpu.compute.engines.webgpu.cuda.adapters import list_gpus
+
+                _found += list_gpus()
+                _error = "" if _found else _error
+            except ImportError:
+                pass  # cuda-bindings is not installed
+            except Exception as error:  # most machines have no driver of NVIDIA's
+                _cuda_error = str(error)
         return list(_found)
+
+
+def cuda_error() -> str:
+    """Return why CUDA offers no GPU, or an empty string: it does, or is not installed."""
+    list_adapters()
+    return _cuda_error
 
 
 def enumeration_error() -> str:

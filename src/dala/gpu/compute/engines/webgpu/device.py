@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from dala.errors import DeviceError, DeviceLostError, FreedError
 from dala.gpu.compute.engines.base import Bytes
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
+from dala.gpu.compute.engines.webgpu.backlog import POLL_SECONDS
 from dala.gpu.compute.engines.webgpu.bindings import Bindings
 from dala.gpu.compute.engines.webgpu.calls import open_device
 from dala.gpu.compute.engines.webgpu.owner import Owner
@@ -270,10 +271,14 @@ class NativeDevice:
         used, self._used = self._used, 0
         self._offsets.clear()
         self._owner.make_room()
+        if self._owner.backlog.due():
+            self.poll()
         commands = encoder.finish()  # raises if a command was invalid or the device is lost
         if used:
             self.native.queue.write_buffer(self._uniform, 0, memoryview(self._blocks)[:used])
+        began = time.monotonic()
         number = self.calls.submit(commands)
+        self._owner.backlog.submit(number, began)
         if self._dirty:
             self._writes.append((number, self._dirty))
             self._dirty = 0
@@ -311,6 +316,9 @@ class NativeDevice:
             self.flush()
         except Exception as error:
             self._owner.fail(error)
+            if self._owner.lost is not None:  # no poll sets the future any more
+                future.set_exception(self._owner.take_failure())
+                return
         self._start_waiting()
         self._syncs.append((self.calls.submitted, future))
 
@@ -318,14 +326,18 @@ class NativeDevice:
 
     def on_idle(self) -> float | None:
         """Submit, poll and set futures; return the seconds until the next call, or None."""
-        if not self._held:
+        backlog = self._owner.backlog
+        if backlog.crowded or not self._held:
             self.flush()
         if not self.calls.in_flight and not self._awaited:
+            if backlog.crowded or not self._held:
+                backlog.clear()  # what an interrupted call has added, too
             return None
         self.poll()
         settled = self.settle()
         if not self._awaited:
-            return 0.05 if self.calls.in_flight else None
+            pause = POLL_SECONDS if backlog.crowded else 0.05
+            return pause if self.calls.in_flight or backlog.crowded else None
         waited = time.monotonic() - self._since
         if settled:
             self._since = time.monotonic()
@@ -335,6 +347,7 @@ class NativeDevice:
     def poll(self) -> None:
         """Process finished work; raise if the device is lost."""
         self.calls.poll()
+        self._owner.backlog.settle(self.calls.finished)
         while self._writes and self._writes[0][0] <= self.calls.finished:
             self._writes.popleft()
         if self._owner.lost is not None:
@@ -373,6 +386,7 @@ class NativeDevice:
         """Set an error on everything that waits for the device."""
         self._forget_commands()
         self.calls.finished = self.calls.submitted
+        self._owner.backlog.clear()
         self._fail(error)
 
     def _forget_commands(self) -> None:

@@ -8,6 +8,7 @@ compiled into the shader, which then sets a flag. Some software adapters end loo
 
 from __future__ import annotations
 
+import math
 import struct
 import time
 from collections.abc import Iterator, Sequence
@@ -109,14 +110,14 @@ class Dispatcher:
             block = variant.shader.block.pack(variant.numbers, given)
             last = self._last = params, aliased, variant, block
         (shader, pipeline, _, groups), block = last[2:]
-        engine = self._engine
+        enqueue, work = self._engine.owner.enqueue, self._engine.device.dispatch
+        cost = pipeline.costs.of(groups * (self._statements(params) if self._loops else 1))
         if shader.joined:
             with self._joined(shader, buffers) as read:
-                bound = (*read, out)
-                engine.owner.post(engine.device.dispatch, pipeline, bound, block, groups)
+                enqueue(cost, work, pipeline, (*read, out), block, groups)
             return
         bound = (*[buffers[i] for i in shader.bound], out)
-        engine.owner.post(engine.device.dispatch, pipeline, bound, block, groups)
+        enqueue(cost, work, pipeline, bound, block, groups)
 
     def _uniform(self, program: Program) -> Uniforms:
         geometry = self._geometry
@@ -165,13 +166,20 @@ class Dispatcher:
 
     # long loops and budgets -------------------------------------------------------------------
 
+    def _bounds_of(self, params: Values) -> LoopBounds:
+        program, geometry = self._program, self._geometry
+        return remembered(
+            self._bounds, params, lambda: LoopBounds(program, geometry, params), MAX_BOUNDS
+        )
+
+    def _statements(self, params: Values) -> int:
+        """Return the most statements of an invocation, by which calls with loops differ."""
+        return math.ceil(self._bounds_of(params).statements or 1)
+
     def _metering(self, scope: budget.Scope | None, params: Values) -> tuple[Metering | None, bool]:
         """Return how a call is metered, or None, and whether it runs in pieces."""
         engine = self._engine
-        program, geometry = self._program, self._geometry
-        bounds = remembered(
-            self._bounds, params, lambda: LoopBounds(program, geometry, params), MAX_BOUNDS
-        )
+        bounds = self._bounds_of(params)
         limit = None if scope is None else scope.limits.iterations
         if limit is not None and bounds.iterations is not None and bounds.iterations <= limit:
             limit = None  # no path is longer

@@ -33,6 +33,7 @@ from dala.gpu.compute.engines.base import (
 from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
+from dala.gpu.compute.engines.webgpu.backlog import Costs
 from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
 from dala.gpu.compute.engines.webgpu.copying import copy_bytes, pieces
 from dala.gpu.compute.engines.webgpu.device import UNIFORM_BYTES, NativeDevice
@@ -140,9 +141,12 @@ class WebGPUEngine(Engine):
         self._lock = forks.lock()
         self._compiled: dict[tuple[object, ...], tuple[Shader, ComputePipeline]] = {}
         self._shaders: dict[tuple[str, int, int], ComputePipeline] = {}
+        self._copies = Costs()
         self._host = HostMemory(STAGING_BYTES)
         #: The thread that makes all native calls of this engine.
         self.owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
+        if adapter.backend == "CUDA":
+            self.owner.after_loss = "Restart the process, which has one CUDA context."
         software = adapter.software
         kept = pool_bytes_from_environment(software=software) if pool_bytes is None else pool_bytes
         if staging_bytes is None:
@@ -255,8 +259,9 @@ class WebGPUEngine(Engine):
         return self.owner.promise(self.device.read, buffer_of(storage), 0, storage.nbytes, False)
 
     def copy(self, source: Storage, target: Storage) -> None:
+        cost, nbytes = self._copies.of(source.nbytes), source.nbytes
         work = self.device.copy
-        self.owner.post(work, buffer_of(source), buffer_of(target), source.nbytes)
+        self.owner.enqueue(cost, work, buffer_of(source), buffer_of(target), nbytes, 0, 0)
 
     # work -------------------------------------------------------------------------------------
 
@@ -335,7 +340,8 @@ class WebGPUEngine(Engine):
         self, pipeline: ComputePipeline, buffers: Sequence[Storage], block: bytes, groups: int
     ) -> None:
         """Enqueue a dispatch; the last buffer is the output."""
-        self.owner.post(self.device.dispatch, pipeline, buffers_of(buffers), block, groups)
+        cost, work = pipeline.costs.of(groups), self.device.dispatch
+        self.owner.enqueue(cost, work, pipeline, buffers_of(buffers), block, groups)
 
     def scratch(self, sizes: Sequence[int]) -> list[Storage]:
         """Return storages for :meth:`dispatch_all`, which gives them memory while it runs."""
@@ -350,8 +356,12 @@ class WebGPUEngine(Engine):
         made = [(p, buffers_of(bound), block, groups) for p, bound, block, groups in dispatches]
         given = buffers_of(scratch)
         small = sum(buffer.size for buffer in given) <= UNCHECKED_SCRATCH
-        enqueue = self.owner.post if small else self.owner.call
-        enqueue(self.device.dispatch_all, made, given)
+        work = self.device.dispatch_all
+        if small:
+            cost = made[-1][0].costs.of(sum(groups for *_, groups in made))
+            self.owner.enqueue(cost, work, made, given)
+        else:
+            self.owner.call(work, made, given)
 
     def pack(self, layout: BlockLayout, numbers: Values, params: Values) -> bytes:
         """Return the uniform block of a dispatch."""

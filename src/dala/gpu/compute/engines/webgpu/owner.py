@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias, TypeVar, TypeVarTuple
 
 from dala import forks
 from dala.errors import DalaError, DeviceError, DeviceLostError, FreedError
+from dala.gpu.compute.engines.webgpu.backlog import Backlog, Cost
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -54,6 +55,10 @@ class Owner:
         self.on_lost: Callable[[DeviceLostError], None] = lambda error: None
         self.on_stop: Callable[[], None] = lambda: None
         self.lost: DeviceLostError | None = None
+        #: The advice of errors about a lost device.
+        self.after_loss = "Create them again: the next call opens a new device."
+        #: The device time that is enqueued.
+        self.backlog = Backlog()
         self._queue: queue.SimpleQueue[_Job | None] = forks.simple_queue()
         self._room = forks.condition()
         self._full = False
@@ -70,6 +75,15 @@ class Owner:
     def post(self, work: Callable[[*Ts], object], *args: *Ts) -> None:
         """Enqueue work; wait only while the queue is full."""
         self._put(work, args, None)
+
+    def enqueue(self, cost: Cost, work: Callable[[*Ts], object], *args: *Ts) -> None:
+        """Enqueue work that takes device time; wait while too much of it is enqueued."""
+        if self.lost is not None or self._ended:
+            self.check()
+        if self.backlog.full and threading.get_ident() != self._thread.ident:
+            self.backlog.wait(lambda: self.post_from_finalizer(self.backlog.due))
+        self.backlog.add(cost)
+        self._put(self._timed, (cost, work, args), None)
 
     def promise(self, work: Callable[[*Ts, Future[T]], object], *args: *Ts) -> Future[T]:
         """Enqueue work that sets a future later, its last argument; return the future.
@@ -134,6 +148,10 @@ class Owner:
         if self._gone:
             self._reject_queued()
 
+    def _timed(self, cost: Cost, work: Callable[[*Ts], object], args: tuple[*Ts]) -> None:
+        self.backlog.record(cost)
+        work(*args)
+
     def _wait_for_room(self) -> None:
         if threading.get_ident() == self._thread.ident:
             return
@@ -188,7 +206,7 @@ class Owner:
         if self.lost is None:
             self.lost = DeviceLostError(
                 f"{self.name} was lost ({why.strip().splitlines()[-1].strip()}). Its buffers are "
-                "gone. Create them again: the next call opens a new device."
+                f"gone. {self.after_loss}"
             )
             self.on_lost(self._loss())
         return self._loss()
@@ -212,6 +230,7 @@ class Owner:
             _owner_of_thread.pop(threading.get_ident(), None)
             self._gone = True
             self._reject_queued()
+            self.backlog.close()
             atexit.unregister(self.close)
 
     def _reject_queued(self) -> None:

@@ -10,9 +10,10 @@ import itertools
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from dala.gpu.compute.engines.webgpu.backlog import Costs
 from dala.gpu.compute.engines.webgpu.bindings import Bindings
 from dala.gpu.compute.engines.webgpu.calls.public import PublicCalls, ShaderChecks
 
@@ -43,6 +44,7 @@ class ComputePipeline:
     checks: ShaderChecks
     #: Whether a flag, which shaders may set, is bound after the output.
     flagged: bool
+    costs: Costs = field(default_factory=Costs)
 
 
 class Pipelines:

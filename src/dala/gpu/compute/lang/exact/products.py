@@ -30,7 +30,7 @@ POWER_RANGE: Final = (-64, 80)
 
 @dataclass(frozen=True)
 class NumberRange:
-    """What is known of a number that is not NaN: significant bits, and a factor 2 ** unit."""
+    """The range of a number that is not NaN: significant bits, and a factor 2 ** unit."""
 
     low: float = -math.inf
     high: float = math.inf
@@ -83,7 +83,7 @@ class RangeFinder:
             self._polynomial(v)
 
     def of(self, v: Value) -> NumberRange:
-        """Return what is known of an f32 or an s32."""
+        """Return the range of an f32 or an s32."""
         if v not in self.known:
             self.known[v] = _constant(v) if v.op == "const" else self._range(v)
         return self.known[v]

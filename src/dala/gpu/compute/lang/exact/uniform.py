@@ -1,4 +1,4 @@
-"""What the host can evaluate: expressions of constants and parameters."""
+"""Values that the host can evaluate: expressions of constants and parameters."""
 
 from __future__ import annotations
 

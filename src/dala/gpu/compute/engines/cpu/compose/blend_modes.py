@@ -12,27 +12,13 @@ import numpy as np
 from dala.gpu.compute.engines.blending import LEAST, SOFT, VALUES, WHITE
 from dala.gpu.compute.engines.compositing import BLENDS
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    f32,
-    gather,
-    i32,
-    i64,
-    load,
-    select,
-    serial,
-    static,
-    store,
-    table,
-    u32,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.pixels.over import divide_near, quotient, shared_alpha
 
 OVER, ADD, MULTIPLY, SCREEN, OVERLAY, DARKEN, LIGHTEN, DODGE, BURN, HARD, SOFT_LIGHT, DIFFERENCE = (
     range(12)
 )
-EXCLUSION: Final = BLENDS.index("exclusion")
+EXCLUSION, HUE, SATURATION, COLOR, LUMINOSITY = range(12, len(BLENDS))
 
 _LIGHT: Final = tuple(VALUES[1].tolist())
 _SOFT: Final = tuple(SOFT[0].tolist())
@@ -104,25 +90,74 @@ def blend_channel(mode: i32, b: Vector, s: Vector, soft: Vector) -> Vector:
 
 
 @native
+def level(pixels: Vector, *, shift: int, linear: bool) -> Vector:
+    """Return one channel of pixels as numbers of 16 bits."""
+    byte = (pixels >> shift) & 255
+    if linear:
+        return gather(table(u32, _LIGHT), i32(byte))
+    else:
+        return byte * 257
+
+
+@native
+def luminance(r: Vector, g: Vector, b: Vector) -> Vector:
+    """Return 0.3, 0.59 and 0.11 of three channels."""
+    return (r * 19661 + g * 38666 + b * 7209 + 32768) >> 16
+
+
+@native
+def saturated(x: Vector, low: Vector, spread: Vector, wanted: Vector) -> Vector:
+    """Return a channel of a color whose channels are to spread over ``wanted`` from 0 on."""
+    return (ratio(x - low, max(spread, 1)) * wanted + 32768) >> 16
+
+
+@native
+def lit(x: Vector, change: Vector, light: Vector, part: Vector) -> Vector:
+    """Return a channel that is changed, and then a part of 65536 as far from the luminance."""
+    far = i32(x) + change - i32(light)
+    near = i32((u32(max(far, 0 - far)) * part + 32768) >> 16)
+    return u32(min(max(i32(light) + select(far < 0, 0 - near, near), 0), i32(WHITE)))
+
+
+@native(inline=False)
+def mix_colors(mode: i32, d: Vector, s: Vector, mixes: Array[u32], *, linear: bool) -> None:
+    """Write the three channels of the modes that blend whole colors."""
+    dr, dg, db = level(d, shift=0), level(d, shift=8), level(d, shift=16)
+    sr, sg, sb = level(s, shift=0), level(s, shift=8), level(s, shift=16)
+    light = luminance(dr, dg, db)
+    r, g, b, wanted = sr, sg, sb, max(max(dr, dg), db) - min(min(dr, dg), db)
+    if mode == SATURATION:
+        r, g, b, wanted = dr, dg, db, max(max(sr, sg), sb) - min(min(sr, sg), sb)
+    if mode == LUMINOSITY:
+        r, g, b, light = dr, dg, db, luminance(sr, sg, sb)
+    if HUE <= mode <= SATURATION:
+        low = min(min(r, g), b)
+        spread = max(max(r, g), b) - low
+        r, g = saturated(r, low, spread, wanted), saturated(g, low, spread, wanted)
+        b = saturated(b, low, spread, wanted)
+    change = i32(light) - i32(luminance(r, g, b))
+    least, most = i32(min(min(r, g), b)) + change, i32(max(max(r, g), b)) + change
+    below, above = least < 0, most > i32(WHITE)
+    part = select(below, light, select(above, WHITE - light, u32(1)))
+    whole = select(below, i32(light) - least, select(above, most - i32(light), 1))
+    part = select(below | above, ratio(part, u32(whole)), u32(65536))
+    store(mixes, 0, lit(r, change, light, part))
+    store(mixes, 16, lit(g, change, light, part))
+    store(mixes, 32, lit(b, change, light, part))
+
+
+@native
 def composite(
-    d: Vector,
-    s: Vector,
-    over: Vector,
-    under: Vector,
-    weight: Vector,
-    mode: i32,
-    *,
-    shift: int,
-    linear: bool,
-) -> Vector:
+    d: Vector, s: Vector, over: Vector, under: Vector, weight: Vector, mode: i32,
+    mixes: Array[u32], *, shift: int, linear: bool,
+) -> Vector:  # fmt: skip
     """Return one channel of the result, shifted to its byte.
 
     ``weight`` is that of the source in the result; "add" has weights ``over`` and ``under``.
+    ``mixes`` are the channels of modes of whole colors.
     """
-    back, front = (d >> shift) & 255, (s >> shift) & 255
-    b, f = back * 257, front * 257
-    if linear:
-        b, f = gather(table(u32, _LIGHT), i32(back)), gather(table(u32, _LIGHT), i32(front))
+    back = (d >> shift) & 255
+    b, f = level(d, shift=shift), level(s, shift=shift)
     m = f
     if mode != ADD:
         soft = b
@@ -132,7 +167,10 @@ def composite(
             else:
                 soft = gather(table(u32, _SOFT), i32(back))
         below = d >> 24
-        m = quotient(((255 - below) * f + below * blend_channel(mode, b, f, soft)) * 257)
+        blended = load(mixes, 2 * shift, 16)
+        if mode < HUE:
+            blended = blend_channel(mode, b, f, soft)
+        m = quotient(((255 - below) * f + below * blended) * 257)
     found = (m * weight + b * (65536 - weight) + 32768) >> 16
     if mode == ADD:
         total = min(((f * over) >> 16) + ((b * under + 32768) >> 16), WHITE)
@@ -145,17 +183,12 @@ def composite(
 
 @native(inline=False)
 def blend_row(
-    pixels: Array[u32],
-    at: i64,
-    source: Array[u32],
-    first: i64,
-    coverage: Array[u32],
-    count: i64,
+    pixels: Array[u32], at: i64, source: Array[u32], first: i64, coverage: Array[u32], count: i64,
     mode: i32,
-    *,
-    linear: bool,
-) -> None:
+    *, linear: bool,
+) -> None:  # fmt: skip
     """Blend a row of pixels with a row of the target."""
+    mixes = local(u32, 48)
     for k in serial(0, count, 16):
         n = min(count - k, 16)
         d, s = load(pixels, at + k, 16, n), load(source, first + k, 16, n)
@@ -175,6 +208,8 @@ def blend_row(
         # A weight of "add" is used where the sum is at most 1.
         weight = ratio(part, max(whole, 1))
         out = alpha << 24
+        if mode >= HUE:
+            mix_colors(mode, d, s, mixes)
         for shift in static((0, 8, 16)):
-            out |= composite(d, s, over, under, weight, mode, shift=shift)
+            out |= composite(d, s, over, under, weight, mode, mixes, shift=shift)
         store(pixels, at + k, select(above == 0, d, out), n)

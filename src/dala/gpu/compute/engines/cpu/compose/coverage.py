@@ -11,27 +11,7 @@ from dala.gpu.compute.engines.compositing import GRID, RING, SHADOW
 from dala.gpu.compute.engines.cpu.compose.records import DrawRecord
 from dala.gpu.compute.engines.cpu.compose.steps import box_steps, places
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    all_of,
-    ceil,
-    f32,
-    f64,
-    floor,
-    i32,
-    i64,
-    in_range,
-    load,
-    local,
-    select,
-    serial,
-    splat,
-    sqrt,
-    store,
-    table,
-    u32,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.sampling.shadows import CURVE, ONE, STEPS
 
 LANES: Final = tuple(float(k) for k in range(16))

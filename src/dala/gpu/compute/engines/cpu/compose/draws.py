@@ -28,19 +28,7 @@ from dala.gpu.compute.engines.cpu.compose.sampling import sample_row
 from dala.gpu.compute.engines.cpu.compose.steps import is_sampled
 from dala.gpu.compute.engines.cpu.compose.tables import ROW_HEAD, packed_size
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    ceil,
-    f64,
-    floor,
-    i16,
-    i32,
-    i64,
-    serial,
-    u8,
-    u32,
-    view,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.pixels.byte_sums import (
     alpha_across,
     alpha_down,
@@ -56,7 +44,7 @@ ROW: Final = TILE_COLUMNS + 48
 
 
 class TileTarget(NamedTuple):
-    """The pixels that draws change, what a job has for all of them, and memory for rows."""
+    """The pixels that draws change, the parts of a job that all share, and memory for rows."""
 
     pixels: Array[u32]
     width: i64

@@ -14,58 +14,11 @@ from dala.gpu.compute.engines.compositing import (
     SHADOW,
     TINT,
 )
-from dala.gpu.compute.engines.cpu.compose.records import (
-    ANY_DRAW,
-    BLURRED,
-    COPY,
-    FLAT,
-    GENERAL,
-    HALVED,
-    NEAR,
-    NOTHING,
-    ORIGIN,
-    SCALED,
-    SIMPLE,
-    SIZED,
-    TILE_COLUMNS,
-    TILE_ROWS,
-    DrawRecord,
-    JobRecord,
-    PictureRecord,
-    PlanRecord,
-)
-from dala.gpu.compute.engines.cpu.compose.steps import (
-    crop_limits,
-    is_nearest,
-    is_sampled,
-    picture_steps,
-    tap_bits,
-    tap_offset,
-    texel_step,
-)
-from dala.gpu.compute.engines.cpu.compose.tables import (
-    ROW_HEAD,
-    fill_taps,
-    nearest_taps,
-    pack_columns,
-    pack_rows,
-    packed_size,
-)
+from dala.gpu.compute.engines.cpu.compose.records import *
+from dala.gpu.compute.engines.cpu.compose.steps import *
+from dala.gpu.compute.engines.cpu.compose.tables import *
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    ceil,
-    f32,
-    f64,
-    floor,
-    i16,
-    i32,
-    i64,
-    serial,
-    static,
-    u8,
-    view,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.pixels.taps import LINE
 from dala.gpu.compute.engines.sampling.draws import DROPPED, TEXEL, TEXEL_BITS
 

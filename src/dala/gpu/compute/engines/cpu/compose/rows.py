@@ -8,25 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    all_of,
-    i16,
-    i32,
-    i64,
-    load,
-    prefetch,
-    serial,
-    shuffle,
-    splat,
-    static,
-    store,
-    table,
-    u8,
-    u32,
-    view,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.pixels.over import CHANNEL_PAIR as PAIR
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, cover
 

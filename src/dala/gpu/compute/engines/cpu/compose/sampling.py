@@ -6,30 +6,9 @@ from typing import NamedTuple
 
 from dala.gpu.compute.engines.compositing import OPAQUE
 from dala.gpu.compute.engines.cpu.compose.records import DrawRecord
-from dala.gpu.compute.engines.cpu.compose.steps import (
-    clamp,
-    crop_limits,
-    is_nearest,
-    picture_steps,
-    places,
-    tap_bits,
-    tap_offset,
-    texel_step,
-)
+from dala.gpu.compute.engines.cpu.compose.steps import *
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    f64,
-    gather,
-    i32,
-    i64,
-    serial,
-    splat,
-    static,
-    store,
-    u32,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.pixels.byte_sums import divide_255, straight
 from dala.gpu.compute.engines.sampling.draws import TEXEL, TEXEL_BITS
 
@@ -72,14 +51,9 @@ def tap(axis: PictureAxis, place: Vector, number: i64, nearest: bool) -> Vector:
 
 @native
 def samples(
-    texels: Array[u32],
-    s: Vector,
-    t: Vector,
-    across: PictureAxis,
-    down: PictureAxis,
-    nearest: bool,
-    opaque: bool,
-) -> Vector:
+    texels: Array[u32], s: Vector, t: Vector, across: PictureAxis, down: PictureAxis,
+    nearest: bool, opaque: bool,
+) -> Vector:  # fmt: skip
     """Return sixteen pixels, the means of the samples around their places."""
     zero = splat(i32(0), 16)
     r, g, b, a = zero, zero, zero, zero

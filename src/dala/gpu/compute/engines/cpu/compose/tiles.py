@@ -5,51 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.compose.coverage import full_share
-from dala.gpu.compute.engines.cpu.compose.draws import (
-    ROW,
-    Texels,
-    TileTarget,
-    draw_copy,
-    draw_flat,
-    draw_general,
-    draw_halved,
-    draw_nearest,
-    draw_scaled,
-    draw_shadow,
-)
-from dala.gpu.compute.engines.cpu.compose.records import (
-    ANY_DRAW,
-    BLURRED,
-    COPY,
-    FLAT,
-    GENERAL,
-    HALVED,
-    NEAR,
-    NOTHING,
-    ORIGIN,
-    SCALED,
-    SIMPLE,
-    SIZED,
-    DrawRecord,
-    JobRecord,
-    PictureRecord,
-    PlanRecord,
-)
+from dala.gpu.compute.engines.cpu.compose.draws import *
+from dala.gpu.compute.engines.cpu.compose.records import *
 from dala.gpu.compute.engines.cpu.compose.steps import is_sampled
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    f32,
-    i16,
-    i32,
-    i64,
-    local,
-    serial,
-    static,
-    u8,
-    u32,
-    view,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_CAPACITY
 from dala.gpu.compute.engines.cpu.pixels.over import fill_row
 

@@ -1,4 +1,4 @@
-"""What the vector code of a pixel program depends on; a vector holds many pixels.
+"""The analysis of a pixel program for vector code; a vector holds many pixels.
 
 Values are *uniform* (the same for every pixel of a vector: parameters, the row, loop counters) or
 *varying*. Uniform values stay scalars, so a loop over uniform bounds is a plain loop and an image
@@ -14,18 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
-from dala.gpu.compute.lang.ir import (
-    Block,
-    For,
-    If,
-    Program,
-    SetSlot,
-    Slot,
-    Statement,
-    Value,
-    statements,
-    values,
-)
+from dala.gpu.compute.lang.ir import *
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.loops.row import RowSpec
@@ -66,7 +55,7 @@ class Form(ABC):
 
     @abstractmethod
     def text(self, spec: RowSpec) -> str:
-        """Return the row function that a spec describes, and what it calls, as LLVM IR."""
+        """Return the row function that a spec describes, and the functions it calls, as LLVM IR."""
 
 
 @dataclass

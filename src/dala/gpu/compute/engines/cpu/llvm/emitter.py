@@ -16,16 +16,7 @@ from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter, before
 from dala.gpu.compute.engines.cpu.llvm.operations import InstructionWriter
 from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, TYPES, FunctionText
-from dala.gpu.compute.lang.ir import (
-    Block,
-    Break,
-    For,
-    If,
-    SetSlot,
-    Slot,
-    Value,
-    statements,
-)
+from dala.gpu.compute.lang.ir import *
 
 #: Operations that read something other than their operands.
 READS: Final = frozenset({"param", "position", "dim", "element", "pixel", "image", "array"})
@@ -53,6 +44,11 @@ class ValueReader(ABC):
 
     def leave(self) -> None:  # noqa: B027
         """Leave the innermost scope."""
+
+
+def offset_or_place(v: Value) -> Value:
+    """Return the place that an offset leads to if it is known not to overflow, else the offset."""
+    return v.args[0] if v.op == "sub" and v.attr == "place" else v
 
 
 class Emitter(InstructionWriter):
@@ -112,7 +108,7 @@ class Emitter(InstructionWriter):
     def value(self, v: Value) -> str:
         """Emit one operation and return its name."""
         if v.op in READS:
-            return self.reader.read(v, [self.operand(a, False) for a in v.args])
+            return self.reader.read(v, [self.operand(offset_or_place(a), False) for a in v.args])
         if v.op == "get":
             kind = self.kind(v.type, v in self.varying)
             return self.f.let(f"load {kind}, ptr {self.slots[v.attr]}")
@@ -237,7 +233,6 @@ class Emitter(InstructionWriter):
             tail: Metadata of the loop.
         """
         f = self.f
-        f.module.loops = True
         head, body, follow, after = (f.label(h) for h in ("for", "body", "next", "endfor"))
         origin, step = f.here, f"%step.{head}"
         f.jump(head)

@@ -8,46 +8,21 @@ jobs are split into tiles by the functions of :mod:`dala.gpu.compute.engines.cpu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from string import Template
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dala.gpu.compute.engines.base import Geometry
 from dala.gpu.compute.engines.cpu.effort import LOOPS_NOTE, VECTORS_NOTE
 from dala.gpu.compute.engines.cpu.llvm.loops import KernelLoops
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS, OUT_WORD
-from dala.gpu.compute.engines.cpu.vector.text import Module
+from dala.gpu.compute.engines.cpu.vector.text import Module, runtime
 from dala.gpu.compute.lang.ir import Program, values
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-    from dala.gpu.compute.engines.cpu.loops.machine import Machine
+    from dala.gpu.compute.engines.cpu.machine import Machine
 
 #: A number in the job block: ("dim" | "stride" | "shape", argument, axis).
 Word: TypeAlias = tuple[str, int, int]
-
-_ALL: Final = Template("""\
-define void @all(ptr %job) #0 {
-  $enter
-  %total.p = getelementptr i64, ptr %job, i64 1
-  %total = load i64, ptr %total.p
-  %out.p = getelementptr i64, ptr %job, i64 $out
-  %out = load ptr, ptr %out.p
-  tail call void @body(ptr %job, ptr %out, i64 0, i64 %total)
-  ret void
-}
-""")
-
-_METADATA: Final = """\
-!0 = distinct !{}
-!1 = distinct !{!1, !3}
-!2 = distinct !{!2, !3, !4, !5}
-!3 = !{!"llvm.loop.parallel_accesses", !0}
-!4 = !{!"llvm.loop.vectorize.enable", i1 false}
-!5 = !{!"llvm.loop.unroll.disable"}
-!6 = !{!"branch_weights", i32 1, i32 65536}
-!7 = distinct !{!7, !5}
-!8 = !{i32 1}
-"""
 
 
 class JobLayout:
@@ -130,9 +105,9 @@ def assemble(module: Module, heading: str, body: str, attributes: str) -> str:
     shared = f'attributes #0 = {{ nounwind "no-builtins" "no-stack-arg-probe" {attributes}}}\n'
     metered = "@dala.check" in module.helpers
     enter = "call void @dala.enter(ptr %job)" if metered else ""
-    whole = _ALL.substitute(enter=enter, out=OUT_WORD)
+    whole = runtime("all", enter=enter, out=OUT_WORD)
     notes = (LOOPS_NOTE if module.loops else VECTORS_NOTE) if module.vectors else ""
-    return "\n".join([heading, body, whole, module.text(), shared, notes + _METADATA])
+    return "\n".join([heading, body, whole, module.text(), shared, notes + runtime("metadata")])
 
 
 def _heading(p: Program, job: JobLayout) -> str:

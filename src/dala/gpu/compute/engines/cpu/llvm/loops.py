@@ -18,6 +18,7 @@ from dala.gpu.compute.engines.cpu.llvm.emitter import (
     ValueReader,
     allocate_slots,
     count_branches,
+    offset_or_place,
 )
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
 from dala.gpu.compute.engines.cpu.llvm.tiles import TOTAL_WORD
@@ -324,11 +325,40 @@ class KernelLoops(ValueReader):
         """Read an image at an offset that is known only at run time or may cross an edge."""
         f, (i, channel) = self.f, v.attr
         arg = self.program.args[i]
-        dx, dy = (f.let(f"sext i32 {a} to i64") for a in args)
-        row = self._image_row(i, f.let(f"add i64 {self.outer[0]}, {dy}"))
-        x = self._clamp(f.let(f"add i64 {self.x}, {dx}"), self.words["shape", i, 1])
-        base = f.let(f"mul nuw nsw i64 {x}, {arg.channels}")
+        if all(offset_or_place(a) is not a for a in v.args):
+            return self._place(arg, i, channel, *args)
+        positions = self.x, self.outer[0]
+        x, y = (
+            wide if offset_or_place(a) is not a else f.let(f"add i64 {position}, {wide}")
+            for a, position, wide in zip(
+                v.args, positions, [f.let(f"sext i32 {a} to i64") for a in args], strict=True
+            )
+        )
+        row = self._image_row(i, y)
+        base = f.let(f"mul nuw nsw i64 {self._clamp(x, self.words['shape', i, 1])}, {arg.channels}")
         return self._load(arg, row, self._plus(base, channel))
+
+    def _place(self, arg: Arg, i: int, channel: int, x: str, y: str) -> str:
+        """Read an image at a place, in 32 bits as far as that goes: vectors hold twice as many.
+
+        The channels of a pixel of bytes are one word, whose loads LLVM joins.
+        """
+        f = self.f
+        down, across = (f.let(f"trunc i64 {self.words['shape', i, k]} to i32") for k in (0, 1))
+        row, column = (
+            f.intrinsic("smax.i32", "i32", "i32", f.intrinsic("smin.i32", "i32", "i32", at, top), 0)
+            for at, top in (
+                (at, f.let(f"sub i32 {size}, 1")) for at, size in ((y, down), (x, across))
+            )
+        )
+        pixel = f.let(f"add i32 {f.let(f'mul i32 {row}, {across}')}, {column}")
+        wide = f.let(f"zext i32 {pixel} to i64")
+        if arg.dtype != "u8" or arg.channels != 4:
+            base = f.let(f"mul nuw i64 {wide}, {arg.channels}")
+            return self._load(arg, self.inputs[i], self._plus(base, channel))
+        word = f.let(f"load i32, ptr {f.at(self.inputs[i], wide, 'i32')}{_GROUP}", arg.name)
+        shifted = f.let(f"lshr i32 {word}, {8 * channel}") if channel else word
+        return shifted if channel == 3 else f.let(f"and i32 {shifted}, 255")
 
     def _array(self, v: Value, args: list[str]) -> str:
         """Read an array, every index clamped."""

@@ -31,7 +31,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
-from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, ROLLED_LOOP, FunctionText
+from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, ROLLED_LOOP, FunctionText, runtime
+from dala.gpu.compute.engines.loop_bounds import count_work
 from dala.gpu.compute.engines.unroll import has_loops
 from dala.gpu.compute.lang.ir import FLOATS, Block, For, If, Value, statements, values
 
@@ -73,89 +74,34 @@ SHORT_PROGRAM: Final = 1 << 15
 #: Loops with fewer statements are not metered in longer programs either.
 SHORT_LOOP: Final = 1 << 10
 
-# Several threads may run a job. Only the calling thread may be asked: on the main thread, that runs
-# Python's signal handlers. It is recognized by its stack.
-CHECK: Final = f"""\
-define internal void @dala.enter(ptr %job) noinline #0 {{
-entry:
-  %stop.p = getelementptr i64, ptr %job, i64 {STOP_WORD}
-  %stop = load ptr, ptr %stop.p
-  %ask.p = getelementptr i64, ptr %stop, i64 2
-  %ask = load ptr, ptr %ask.p
-  %some = icmp ne ptr %ask, null
-  br i1 %some, label %note, label %leave
-note:
-  %frame = call ptr @llvm.frameaddress.p0(i32 0)
-  %frame.p = getelementptr i64, ptr %stop, i64 1
-  store ptr %frame, ptr %frame.p
-  br label %leave
-leave:
-  ret void
-}}
 
-define internal i1 @dala.check(ptr %stop) noinline cold #0 {{
-entry:
-  %state = load atomic i64, ptr %stop monotonic, align 8
-  switch i64 %state, label %ended [ i64 0, label %go i64 1, label %look ]
-look:
-  %frame = call ptr @llvm.frameaddress.p0(i32 0)
-  %here = ptrtoint ptr %frame to i64
-  %frame.p = getelementptr i64, ptr %stop, i64 1
-  %base = load i64, ptr %frame.p
-  %above = add i64 %base, 65536
-  %depth = sub i64 %above, %here
-  %mine = icmp ult i64 %depth, 2097152
-  br i1 %mine, label %question, label %go
-question:
-  %ask.p = getelementptr i64, ptr %stop, i64 2
-  %ask = load ptr, ptr %ask.p
-  %answer = call i32 %ask()
-  %end = icmp ne i32 %answer, 0
-  br i1 %end, label %ended, label %go
-go:
-  ret i1 false
-ended:
-  ret i1 true
-}}
+def check_text() -> str:
+    """Return the functions that begin a call and look at its stop cell.
 
-declare ptr @llvm.frameaddress.p0(i32)
-"""
+    Several threads may run a job. Only the calling thread may be asked: on the main thread, that
+    runs Python's signal handlers. It is recognized by its stack.
+    """
+    return runtime("check", stop=STOP_WORD)
 
 
-def block_work(block: Block, known: Mapping[int, int] | None = None) -> float:
+def work_of(block: Block, known: Mapping[int, int] | None = None) -> float:
     """Return the most statements that a block runs, counting iterations; infinity if unknown.
 
-    ``known`` are values of parameters by index.
+    ``known`` are parameters whose values are known, by index.
     """
-    total: float = 0
-    for s in block.body:
-        if isinstance(s, For):
-            total += loop_work(s, known)
-        elif isinstance(s, If):
-            total += 1 + block_work(s.then, known) + block_work(s.otherwise, known)
-        else:
-            total += 1
-    return total
 
+    def number(v: Value) -> int | None:
+        if v.op == "const":
+            return int(v.attr)
+        return (known or {}).get(v.attr) if v.op == "param" else None
 
-def loop_work(s: For, known: Mapping[int, int] | None = None) -> float:
-    """Return the most statements that a loop runs, or infinity if its bounds are unknown."""
-    start, stop = _bound(s.start, known or {}), _bound(s.stop, known or {})
-    each = block_work(s.body, known)
-    if start is None or stop is None or each == math.inf:
-        return math.inf
-    return 1 + len(range(start, stop, s.step)) * (each + 1)
-
-
-def _bound(v: Value, known: Mapping[int, int]) -> int | None:
-    if v.op == "const":
-        return int(v.attr)
-    return known.get(v.attr) if v.op == "param" else None
+    found = count_work(block, number)
+    return math.inf if found is None else found[1]
 
 
 def is_long(block: Block, known: Mapping[int, int] | None = None) -> bool:
     """Return whether a program has loops that may run long, which are metered."""
-    return block_work(block, known) > SHORT_PROGRAM
+    return work_of(block, known) > SHORT_PROGRAM
 
 
 def before(s: For) -> str:
@@ -227,7 +173,7 @@ class LoopMeter:
 
     def _begin(self) -> None:
         f = self.f
-        f.module.helpers["@dala.check"] = CHECK
+        f.module.helpers["@dala.check"] = check_text()
         if f.metered:
             return
         f.metered = True
@@ -431,7 +377,7 @@ class _Weigher:
     def _loop(self, s: For) -> tuple[int, int]:
         inside, levels = self.block(s.body)
         each = inside + 1
-        if not levels and not self.counting and loop_work(s) <= SHORT_LOOP:
+        if not levels and not self.counting and work_of(Block([s])) <= SHORT_LOOP:
             return len(range(s.start.attr, s.stop.attr, s.step)) * each, 0
         self.loops[s] = each
         if self.counting:

@@ -14,26 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from dala.gpu.compute.engines.cpu.native import NativeFunction, compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    F,
-    S,
-    T,
-    Vector,
-    hmax,
-    hmin,
-    hsum,
-    i32,
-    i64,
-    independent,
-    load,
-    maximum,
-    minimum,
-    select,
-    splat,
-    static,
-    table,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.vector.types import BY_NAME, U8, Type
 
 SUM: Final = 0

@@ -19,7 +19,6 @@ from dala.gpu.compute.engines.cpu.loops.pair_stages import (
     add_pair_stages,
     first_params,
 )
-from dala.gpu.compute.engines.cpu.loops.planes import planes_fit
 from dala.gpu.compute.engines.cpu.loops.runner import (
     PlannedChain,
     plan_rows,
@@ -115,7 +114,7 @@ def prefers_chain(engine: CPUEngine, producer: Program, consumer: Program) -> bo
 def _fits(link: Link, links: Sequence[Link], inputs: Sequence[Tensor]) -> bool:
     shape = links[0].out.shape[:2]
     if isinstance(link.work, Task) and link.work.op != "blur":
-        return len(links) > 1 and planes_fit(link, shape, last=link is links[-1])
+        return False
     tensors = [link.out, *(inputs[n] if n >= 0 else links[-1 - n].out for n in link.sources)]
     if link.store is not None:
         tensors.append(inputs[link.store])

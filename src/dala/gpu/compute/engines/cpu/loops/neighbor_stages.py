@@ -14,21 +14,7 @@ from typing import Final, TypeAlias
 from dala.gpu.compute.engines.base import Link, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
 from dala.gpu.compute.engines.cpu.rules.sums import needed_values
-from dala.gpu.compute.lang.ir import (
-    Arg,
-    Block,
-    For,
-    If,
-    Out,
-    Param,
-    Program,
-    Statement,
-    Value,
-    make_program,
-    operands,
-    statements,
-    values,
-)
+from dala.gpu.compute.lang.ir import *
 from dala.gpu.compute.lang.rewrite import Copier, emit
 
 #: The least number of operations that a stage must save to be worth its rows.

@@ -1,4 +1,4 @@
-"""Compute what is the same for two pixels once: the weights of a bilateral filter.
+"""Compute values that two pixels share once: the weights of a bilateral filter.
 
 A weight depends on two pixels and does not change if they are exchanged, bit by bit. Each of the
 two reads the other as a neighbor, at opposite offsets. Such a weight becomes a stage that computes
@@ -23,14 +23,7 @@ from dala.gpu.compute.engines.cpu.loops.neighbor_stages import (
     used_outside,
 )
 from dala.gpu.compute.engines.unroll import unroll
-from dala.gpu.compute.lang.ir import (
-    Arg,
-    Block,
-    Program,
-    Value,
-    arguments_first,
-    values,
-)
+from dala.gpu.compute.lang.ir import *
 
 #: The least operations of a stage, which are more than writing and reading its rows, and the least
 #: number of stages.

@@ -18,7 +18,6 @@ from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Link, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis, Reach
 from dala.gpu.compute.engines.cpu.loops.pair_stages import Part, first_params
-from dala.gpu.compute.engines.cpu.loops.planes import PlaneStage, planes_of
 
 #: The largest stack space for the rings and scratch rows of a tile.
 MAX_STACK: Final = 240 << 10
@@ -51,14 +50,12 @@ class RowSource:
 
 @dataclass
 class RowStage:
-    """One stage: a program, a blur, a conversion of planes, or a copy of an input."""
+    """One stage: a program, a blur, or a copy of an input."""
 
     sources: list[RowSource]
     out: Tensor
     analysis: ProgramAnalysis | None = None
     blur: Task | None = None
-    #: Converts between planes of the chain's input or output and rows of RGB.
-    planes: PlaneStage | None = None
     #: Index of its first parameter among the chain's.
     first_param: int = 0
     #: An output of the chain that its rows are stored to as well.
@@ -89,14 +86,13 @@ class RowStage:
 
     @property
     def shift(self) -> int:
-        """What is added to the number of a row to find its slot in the ring, never negative."""
+        """The offset from the number of a row to its slot in the ring, never negative."""
         return -self.first * self.depth if self.beyond else 0
 
     @property
     def copies(self) -> bool:
         """Whether it copies rows of an input, or their ends, as they are."""
-        computes = self.analysis is not None or self.blur is not None or self.planes is not None
-        return not (computes or self.colors)
+        return self.analysis is None and self.blur is None and not self.colors
 
     @property
     def table(self) -> int:
@@ -111,8 +107,6 @@ class RowStage:
     @property
     def read(self) -> list[int]:
         """Bytes of a pixel of each source."""
-        if self.planes is not None:
-            return [self.planes.pixel]
         if self.analysis is None:
             return [self.pixel + self.colors] * len(self.sources)
         return [ITEMSIZE[a.dtype] * a.channels for a in self.analysis.program.args]
@@ -180,9 +174,7 @@ def make_stages(
                 if isinstance(link, Part) and not reach.pointwise:
                     source.neighbor = link.neighbor
                 sources.append(source)
-            task = link.work if isinstance(link.work, Task) else None
-            planes = None if task is None else planes_of(task, link.sources)
-            blur = task if planes is None else None
+            blur = link.work if isinstance(link.work, Task) else None
             if blur is not None:
                 given = sources[0]
                 if link.sources[0] >= 0:
@@ -193,10 +185,8 @@ def make_stages(
                     stages.append(RowStage([alpha], Tensor(shape, "u8"), colors=True))
                     given.stage = len(stages) - 1
                     sources.append(alpha)
-            row_stage = RowStage(sources, link.out, found, blur, planes, params[i], link.store)
+            row_stage = RowStage(sources, link.out, found, blur, params[i], link.store)
             row_stage.beyond = isinstance(link, Part)
-            if planes is not None and planes.last:
-                row_stage.first = 1  # it runs at every second row, with the row above
             numbers[i] = len(stages)
             stages.append(row_stage)
     _connect(stages)
@@ -234,8 +224,6 @@ def _reaches(link: Link, analysis: ProgramAnalysis | None) -> list[Reach]:
     if analysis is not None:
         return analysis.reach
     assert isinstance(link.work, Task)
-    if link.work.op != "blur":
-        return [Reach(up=-1 if n < 0 else 0) for n in link.sources]
     r = blur_radius(link.work)
     return [Reach(-r, r, -r, r)]
 
@@ -292,8 +280,6 @@ def lay_out(stages: list[RowStage], height: int, width: int, lanes: int) -> RowP
         if at <= MAX_STACK:
             plan.stack_bytes = next(size for size in _STACK_SIZES if size >= at)
             return plan
-        if any(s.planes is not None for s in stages):
-            return None  # planes are converted in whole rows
         narrower = LINE * (columns // 2 // LINE)
         if narrower < LINE or narrower < 4 * max(s.margin for s in stages):
             return None

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-from dala.gpu.compute.engines.cpu.loops.machine import Machine
 from dala.gpu.compute.engines.cpu.loops.row import RowSpec
+from dala.gpu.compute.engines.cpu.machine import Machine
 from dala.gpu.compute.engines.cpu.vector.text import Module, body_text
 
 if TYPE_CHECKING:

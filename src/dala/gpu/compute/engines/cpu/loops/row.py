@@ -19,8 +19,8 @@ from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.emitter import Emitter, ValueReader, allocate_slots
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
 from dala.gpu.compute.engines.cpu.loops.copies import OUTPUT, ROWS_AHEAD, prefetch, whole_and_rest
-from dala.gpu.compute.engines.cpu.loops.machine import Machine
 from dala.gpu.compute.engines.cpu.loops.strips import in_two_loops
+from dala.gpu.compute.engines.cpu.machine import Machine
 from dala.gpu.compute.engines.cpu.rules.sums import find_color_sum
 from dala.gpu.compute.engines.cpu.vector.text import (
     NONTEMPORAL,

@@ -17,7 +17,6 @@ from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS
-from dala.gpu.compute.engines.cpu.loops.machine import Machine
 from dala.gpu.compute.engines.cpu.loops.pair_stages import Part
 from dala.gpu.compute.engines.cpu.loops.plan import (
     RowPlan,
@@ -29,6 +28,7 @@ from dala.gpu.compute.engines.cpu.loops.plan import (
 )
 from dala.gpu.compute.engines.cpu.loops.row import RowSpec
 from dala.gpu.compute.engines.cpu.loops.window import SlidingWindow, table_size
+from dala.gpu.compute.engines.cpu.machine import Machine
 from dala.gpu.compute.engines.cpu.rules.blur.stage import blur_form, blur_weights, row_blur
 from dala.gpu.compute.engines.cpu.vector.text import Module
 from dala.gpu.compute.engines.scratch import scratch_memory
@@ -97,7 +97,7 @@ def rows_runner(engine: CPUEngine, planned: PlannedChain, key: tuple[Hashable, .
         code = engine.code_for(full_key, lambda: rows_text(engine, planned, stream=stream))
         return _runner(engine, planned, code)
 
-    if not (engine.host.streams and planned.large):
+    if not (engine.machine.streams and planned.large):
         return make(False)
     return _by_alignment(make)
 
@@ -119,9 +119,8 @@ def _described(s: RowStage) -> str:
     """Return the properties of a stage that its code depends on, apart from its program."""
     sources = [(q.stage, q.input, q.reach, q.neighbor) for q in s.sources]
     blur = blur_form(s.blur) if s.blur is not None else None
-    planes = s.planes.described if s.planes is not None else None
     kind = s.out.dtype, s.channels, s.colors
-    return repr((blur, planes, kind, sources, s.store, s.first_param, s.beyond))
+    return repr((blur, kind, sources, s.store, s.first_param, s.beyond))
 
 
 class ChainLayout:
@@ -133,15 +132,10 @@ class ChainLayout:
         at = self.first_number + _NUMBERS + 3 * len(stages)
         #: The first weight of each blur.
         self.weights: dict[int, int] = {}
-        #: The call of each stage that converts planes.
-        self.calls: dict[int, int] = {}
         for i, s in enumerate(stages):
             if s.blur is not None:
                 self.weights[i] = at
                 at += blur_radius(s.blur) + 1
-            elif s.planes is not None:
-                self.calls[i] = at
-                at += s.planes.words
         self.first_param = at
 
 
@@ -176,15 +170,13 @@ def rows_text(engine: CPUEngine, planned: PlannedChain, *, stream: bool = False)
     window = SlidingWindow(module, planned, names, engine.machine.vector, stream=stream)
     functions.append(window.text())
     heading = "; a chain of " + ", ".join(_name(s) for s in stages) + "\n"
-    return assemble(module, heading, "\n".join(functions), engine.host.attributes)
+    return assemble(module, heading, "\n".join(functions), engine.machine.attributes)
 
 
 def _name(s: RowStage) -> str:
     if s.analysis is not None:
         name = s.analysis.program.name
         return name if name.isprintable() else repr(name)
-    if s.planes is not None:
-        return s.planes.op
     return s.blur.op if s.blur is not None else "copy"
 
 
@@ -202,8 +194,6 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
     for s in stages:
         if s.blur is not None:
             fixed += blur_weights(s.blur)
-        elif s.planes is not None:
-            fixed += s.planes.call
     work = _work(plan)
     large = work >= cpu_cost.GUARDED_NS
     long = any(s.analysis is not None and is_long(s.analysis.block) for s in stages)
@@ -227,8 +217,7 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
         else:
             launch(inputs, output, params)
 
-    # The code, of the chain and of the functions it calls, must live as long as the runner.
-    run.__dict__["code"] = code, [s.planes.native for s in stages if s.planes is not None]
+    run.__dict__["code"] = code  # it must live as long as the runner
     return run
 
 
@@ -246,8 +235,6 @@ def _share(plan: RowPlan, threads: int, across: int) -> tuple[int, int]:
     # Rows around a strip are computed again in the next one, so strips should not be thin.
     strip = max(-(-plan.height * across // ((helpers + 1) * _TILES)), 6 * plan.halo, 1)
     strip = max(min(strip, -(-plan.height * across // (helpers + 1)), plan.height), 1)
-    if any(s.planes is not None for s in plan.stages):
-        strip += strip % 2  # two rows share their chroma
     return helpers, strip
 
 
@@ -267,7 +254,7 @@ def _run_in_copies(
     engine: CPUEngine, run: Runner, inputs: Sequence[Storage], output: Storage,
     params: tuple[float, ...], stored: list[int],
 ) -> None:  # fmt: skip
-    """Run into temporary memory and copy: no tile may read what another has written."""
+    """Run into temporary memory and copy: no tile may read the output of another."""
     given = list(inputs)
     targets = [*(inputs[i] for i in stored), output]
     with scratch_memory(engine, "a pipeline", *(target.nbytes for target in targets)) as copies:

@@ -23,7 +23,6 @@ from dala.gpu.compute.engines.cpu.loops.copies import (
     repeat_function,
 )
 from dala.gpu.compute.engines.cpu.loops.plan import RowSource, RowStage, original, reads_in_place
-from dala.gpu.compute.engines.cpu.loops.planes import PlaneStage
 from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, Module, body_text
 
 if TYPE_CHECKING:
@@ -59,7 +58,6 @@ class SlidingWindow:
         self.ends = -(-(self.head + 3 * self.beside) // vector) * vector
         largest = max((s.pixel for s in stages if s.copies), default=1)
         self.least = max(2 * self.ends, _LONG // largest)
-        self.blocks: dict[int, str] = {}
         #: For each stage: its ring, the bytes of a row, and its scratch memory.
         self.rings: list[tuple[str, str, str]] = []
         self.base = self.f.alloca(f"[{self.stack_bytes} x i8]", "space", 64)
@@ -100,9 +98,6 @@ class SlidingWindow:
     def load_numbers(self) -> None:
         """Load the numbers that are the same for all tiles, and fill tables."""
         f, word = self.f, self.layout.first_number
-        for i, s in enumerate(self.stages):
-            if s.planes is not None:
-                self.blocks[i] = self.block(i, s.planes)
         self.height, self.width, self.strip, self.columns, self.across = (
             f.word(word + i) for i in range(5)
         )
@@ -200,15 +195,8 @@ class SlidingWindow:
         self.within(*self.limits[i], f"row{i}", f"stage{i + 1}")
         column, count = self.spans[i]
         base = self.slot(i, self.row) if s.ring else ""
-        target = ""
-        if s.planes is None or s.ring:
-            target = self.f.at(base, self.offsets[i]) if s.ring else self.target(i, column)
-        if s.planes is not None and s.planes.last:
-            self.to_planes(i, s.planes)
-        elif s.planes is not None:
-            self.put_row(i, s.planes.rows[0], target)
-            self.call(i, self.row)
-        elif s.analysis is None and s.blur is None:
+        target = self.f.at(base, self.offsets[i]) if s.ring else self.target(i, column)
+        if s.analysis is None and s.blur is None:
             (given,), (pixel,) = s.sources, s.read
             source = self.pixel(given, pixel, self.row, self.reads[i][0] or column)
             if s.colors:
@@ -260,43 +248,6 @@ class SlidingWindow:
             f"call void {self.names[i]}(ptr %job, ptr {place}, ptr {self.table}, "
             f"i64 {self.op('sub', stop, begin)}, i64 {column}, i64 {self.row})"
         )
-
-    # planes -------------------------------------------------------------------------------------
-    def block(self, i: int, planes: PlaneStage) -> str:
-        """Copy a stage's argument block for this thread and add its buffers' addresses."""
-        f, kind = self.f, f"[{planes.words - 1} x i64]"
-        made = f.alloca(kind, f"call{i}", 64)
-        given = f.at("%job", str(self.layout.calls[i] + 1), "i64")
-        f.do(f"store {kind} {f.let(f'load {kind}, ptr {given}, align 8')}, ptr {made}, align 8")
-        for word, outside in planes.based:
-            base = "%out" if outside < 0 else self.f.word(self.layout.first_input + outside, "ptr")
-            where = f.at(made, str(word), "i64")
-            offset = f.let(f"load i64, ptr {where}")
-            f.do(f"store ptr {self.f.at(base, offset)}, ptr {where}")
-        return made
-
-    def put_row(self, i: int, word: int, row: str) -> None:
-        """Set one of the rows in a stage's argument block."""
-        where = self.f.at(self.blocks[i], str(word), "i64")
-        self.f.do(f"store ptr {row}, ptr {where}")
-
-    def call(self, i: int, number: str) -> None:
-        """Call a stage's function, for one row or one pair of rows."""
-        code = self.f.word(self.layout.calls[i], "ptr")
-        end = self.op("add", number, 1)
-        self.f.do(f"call void {code}(ptr {self.blocks[i]}, ptr null, i64 {number}, i64 {end})")
-
-    def to_planes(self, i: int, planes: PlaneStage) -> None:
-        """Convert two rows, once the second of them is computed."""
-        f, (source,) = self.f, self.stages[i].sources
-        odd = f.let(f"trunc i64 {self.row} to i1")
-        f.branch(odd, f"pair{i}", f"stage{i + 1}")
-        f.start(f"pair{i}")
-        place = self.reads[i][0]
-        assert place is not None
-        for word, row in zip(planes.rows, (self.op("sub", self.row, 1), self.row), strict=True):
-            self.put_row(i, word, self.pixel(source, 0, row, place))
-        self.call(i, self.op("lshr", self.row, 1))
 
     def target(self, i: int, column: str) -> str:
         """Return the address of a row of a stage without a ring, in an output."""

@@ -99,8 +99,8 @@ class Native:
     def _emitted(self) -> EmittedModule:
         from dala.gpu.compute.engines.cpu.native.emit import emit
 
-        host, touch = self._compiler.host, self._touch_from
-        return emit(self._function, self._statics, self.checked, host, touch)
+        machine, touch = self._compiler.machine, self._touch_from
+        return emit(self._function, self._statics, self.checked, machine, touch)
 
     @property
     def text(self) -> str:
@@ -167,17 +167,6 @@ class Native:
             call = partial(crew.run, tiles, helpers=helpers)
         return self._prepared(Arguments(self.name, self._given, fixed), head, call)
 
-    def block(self, *args: Argument) -> bytes:
-        """Return the argument block for native code that calls ``body`` itself.
-
-        In checked builds a fault is raised by the next call of a native function.
-        """
-        if not self.checked:
-            return self._all.pack(_HEAD, 0, 0, args)
-        fault = _Fault()
-        _late.append((self, fault))
-        return self._all.pack(_HEAD, 0, ctypes.addressof(fault), args)
-
     def _prepared(
         self, arguments: Arguments, head: bytes, call: Callable[[bytes], object]
     ) -> Callable[..., NativeResult]:
@@ -202,23 +191,15 @@ class Native:
         args: Sequence[Argument],
     ) -> NativeResult:
         """Pack the arguments, call, raise a reported fault, and return the result."""
-        for owner, late in _late:
-            owner._raise(late)
         fault = _Fault() if self.checked else None
         report = 0 if fault is None else ctypes.addressof(fault)
         out = (ctypes.c_int64 * (self._layout.size // 8))()
         call(arguments.pack(head, ctypes.addressof(out), report, args))
-        if fault is not None:
-            self._raise(fault)
+        if fault is not None and fault[0]:
+            _, index, length, line, name = fault
+            raise OutOfBounds(self.names[name], line, index, length)
         values = self._layout.unpack(out)
         return values if isinstance(self.result, tuple) else next(iter(values), None)
-
-    def _raise(self, fault: ctypes.Array[ctypes.c_int64]) -> None:
-        """Raise a fault that checked code reported, once."""
-        code, index, length, line, name = fault
-        if code:
-            fault[0] = 0
-            raise OutOfBounds(self.names[name], line, index, length)
 
     def _run_part(self, arguments: Arguments, args: Sequence[Argument]) -> NativeResult:
         """Run the part of a range from ``start`` to ``end``, the last two of ``args``."""
@@ -232,8 +213,6 @@ class Native:
 #: The head of a block that runs on one thread.
 _HEAD: Final = job_head(0, 1, 0)
 _Fault: Final = ctypes.c_int64 * 5
-#: Faults of checked code that other native code calls, with the function that owns each.
-_late: Final[list[tuple[Native, ctypes.Array[ctypes.c_int64]]]] = []
 
 
 #: Compiled functions kept in memory. The oldest are dropped, and reloaded from disk when needed.

@@ -54,7 +54,7 @@ def cache_key(
 ) -> str | None:
     """Return the cache key of a function, or None if it cannot be cached."""
     try:
-        parts = [str(VERSION), sys.version, compiler._identity, repr(compiler.host), repr(more)]
+        parts = [str(VERSION), sys.version, compiler._identity, repr(compiler.machine), repr(more)]
         parts += [_package(), _identify(function), file_digest(_path(function))]
         parts += [f"{name}={_identify(value)}" for name, value in sorted(statics.items())]
     except NotCacheable:
@@ -120,7 +120,7 @@ def _type_names(kind: object) -> Any:
 
 
 def _types(names: Any) -> Any:
-    """Return what has these names."""
+    """Return the types with these names."""
     if isinstance(names, list):
         return tuple(_types(name) for name in names)
     return None if names is None else types.BY_NAME[names]
@@ -193,7 +193,7 @@ def _package() -> str:
     try:
         folders = here, os.path.join(beside, "llvm"), os.path.join(beside, "vector")
         found = [os.path.join(folder, name) for folder in folders for name in os.listdir(folder)]
-        for path in sorted(p for p in found if p.endswith(".py")):
+        for path in sorted(p for p in found if p.endswith((".py", ".ll"))):
             if os.stat(path).st_mtime > _STARTED:
                 raise NotCacheable
             whole.update(file_digest(path).encode())

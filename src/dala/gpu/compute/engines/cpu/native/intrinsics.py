@@ -34,11 +34,11 @@ def _product(b: ExpressionWriter, x: Operand, y: Operand, made: Type = I32) -> O
 
 def _multiply_q15(b: ExpressionWriter, *args: Term) -> Operand:
     x, y = b.same_type(*args, what="multiply_q15")
-    t, lanes = x.type, b.unit.host.q15_lanes
+    t, machine = x.type, b.unit.machine
     if t.scalar != I16:
         b.fail(f"multiply_q15 takes vectors of i16, got {t}")
-    if lanes and not t.lanes % lanes:
-        return _in_parts(b, b.unit.host.q15, lanes, x, y, I16.wide(lanes))
+    if machine.q15 and not t.lanes % machine.lanes:
+        return _in_parts(b, machine.q15, machine.lanes, x, y, I16.wide(machine.lanes))
     product = _product(b, x, y)
     half, shift = (b.number(n, product.type) for n in (16384, 15))
     return b.convert(b.write("ashr", b.write("add nsw", product, half), shift), I16)
@@ -46,10 +46,10 @@ def _multiply_q15(b: ExpressionWriter, *args: Term) -> Operand:
 
 def _multiply_pairs(b: ExpressionWriter, *args: Term) -> Operand:
     x, y = (b.value(a) for a in args)
-    host, t = b.unit.host, x.type
-    kinds, name, lanes, made = (I16, I16), host.pairs, host.pair_lanes, I32
+    machine, t = b.unit.machine, x.type
+    kinds, name, lanes, made = (I16, I16), machine.pairs, machine.lanes, I32
     if t.scalar == U8:
-        kinds, name, lanes, made = (U8, I8), host.byte_pairs, 2 * host.pair_lanes, I16
+        kinds, name, lanes, made = (U8, I8), machine.byte_pairs, 2 * machine.lanes, I16
     if (t.scalar, y.type.scalar) != kinds or t.lanes % 2 or t.lanes != y.type.lanes:
         b.fail(f"multiply_pairs takes vectors of pairs of i16, or of u8 and i8, got {t}, {y.type}")
     if name and not t.lanes % lanes:
@@ -60,11 +60,11 @@ def _multiply_pairs(b: ExpressionWriter, *args: Term) -> Operand:
 
 def _narrow_fours(b: ExpressionWriter, *args: Term) -> Operand:
     x, y = b.same_type(*args, what="narrow_fours")
-    t, lanes = x.type, b.unit.host.pair_lanes // 2
+    t, lanes = x.type, b.unit.machine.lanes // 2
     if t.scalar != I32 or t.lanes % 4:
         b.fail(f"narrow_fours takes vectors of fours of i32, got {t}")
     if lanes and not t.lanes % lanes:
-        return _in_parts(b, b.unit.host.narrow, lanes, x, y, I16.wide(2 * lanes))
+        return _in_parts(b, b.unit.machine.to_words, lanes, x, y, I16.wide(2 * lanes))
     order = [k + s for g in range(0, t.lanes, 4) for s in (0, t.lanes) for k in range(g, g + 4)]
     return b.saturated(b.shuffle(x, y, order), I16)
 
@@ -92,8 +92,8 @@ def _look_up(b: ExpressionWriter, *args: Term) -> Operand:
         b.fail("look_up takes five vectors of 64 u8: a table's quarters, and the places")
     *quarters, places = vectors
     text = kind.llvm
-    if b.unit.host.lookup:
-        name = b.f.module.intrinsic(b.unit.host.lookup, text, text, text, text)
+    if b.unit.machine.lookup:
+        name = b.f.module.intrinsic(b.unit.machine.lookup, text, text, text, text)
         low, high = (
             Operand(kind, b.invoke(name, kind, p, places, q))
             for p, q in (quarters[:2], quarters[2:])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from dala.gpu.compute.engines.cpu.llvm.tiles import Host
+from dala.gpu.compute.engines.cpu.machine import Machine
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.types import ArgType, Result
 from dala.gpu.compute.engines.cpu.vector.text import Module
@@ -32,7 +32,7 @@ class NativeModule:
     """The functions, globals and metadata of a module; each function once per set of constants."""
 
     checked: bool = False
-    host: Host = field(default_factory=Host)
+    machine: Machine = field(default_factory=Machine)
     #: Whether a function uses nontemporal stores.
     streamed: bool = False
     module: Module = field(default_factory=Module)

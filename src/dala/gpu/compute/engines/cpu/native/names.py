@@ -1,4 +1,4 @@
-"""The names of the native language, for import by modules written in it.
+"""The names of the native language: modules written in it import all of them, as its vocabulary.
 
 Native functions are parsed, never executed, so these types, markers and functions do nothing in
 Python: the emitter recognizes them by identity. Type checkers see ``int`` and ``float``.
@@ -11,6 +11,17 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from dala.gpu.compute.engines.cpu.vector import types
+
+__all__ = [
+    "Array", "F", "Record", "S", "T", "Vector", "add_saturate", "all_of", "any_of", "atan",
+    "atan2", "bits", "ceil", "copysign", "cos", "count_ones", "exp", "f32", "f64", "floor",
+    "fma", "gather", "hinted", "hmax", "hmin", "hsum", "i8", "i16", "i32", "i64", "in_range",
+    "independent", "insert", "isnan", "leading_zeros", "load", "local", "log", "look_up",
+    "maximum", "minimum", "multiply_pairs", "multiply_q15", "narrow_fours", "power", "prefetch",
+    "saturate", "select", "serial", "shuffle", "sin", "splat", "sqrt", "static", "store",
+    "stream", "table", "tan", "trailing_zeros", "trunc", "u8", "u16", "u32", "u64", "vec",
+    "view",
+]  # fmt: skip
 
 T = TypeVar("T")
 S = TypeVar("S")

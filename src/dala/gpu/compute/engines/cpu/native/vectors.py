@@ -105,7 +105,7 @@ def _first_lanes(b: ExpressionWriter, array: Span, at: str, lanes: int, count: T
 def _stream(b: ExpressionWriter, array: Term, index: Term, vector: Term) -> None:
     target, at, v, f = span_of(b, array), b.index(index), vector_of(b, vector), b.f
     size = v.type.lanes * v.type.size
-    if not b.unit.host.streams or size not in (16, 32, 64):
+    if not b.unit.machine.streams or size not in (16, 32, 64):
         b.store(target, at, v)
         return
     if v.type.scalar != target.element or v.type.bits == 1:

@@ -15,19 +15,7 @@ from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.loops.axis import BLOCK, MAX, Schedule, part_of, row_block
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    S,
-    T,
-    Vector,
-    any_of,
-    i64,
-    independent,
-    isnan,
-    load,
-    local,
-    select,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import (
     Statics,
@@ -119,18 +107,10 @@ def find_parts(
 
 @native
 def choose_best(
-    a: Array[T],
-    places: Array[i64],
-    out: Array[S],
-    n: i64,
-    inner: i64,
-    splits: i64,
-    start: i64,
+    a: Array[T], places: Array[i64], out: Array[S], n: i64, inner: i64, splits: i64, start: i64,
     end: i64,
-    *,
-    S: type,  # noqa: N803
-    floating: bool,
-) -> None:
+    *, S: type, floating: bool,  # noqa: N803
+) -> None:  # fmt: skip
     """Choose the index of the maximum among those of the pieces."""
     for i in range(start, end):
         outer, c = i // inner, i % inner

@@ -6,20 +6,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    S,
-    T,
-    f32,
-    f64,
-    i32,
-    i64,
-    in_range,
-    independent,
-    local,
-    static,
-    u8,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import picture_size, scratch_runner, share
 
@@ -32,14 +19,9 @@ EXACT_RADIUS: Final = 63
 
 @native
 def sums_along(
-    wide: Array[S],
-    sums: Array[S],
-    radius: i64,
-    *,
-    S: type,  # noqa: N803
-    channels: int,
-    direct: int,
-) -> None:
+    wide: Array[S], sums: Array[S], radius: i64,
+    *, S: type, channels: int, direct: int,  # noqa: N803
+) -> None:  # fmt: skip
     """Sum 2 * radius + 1 neighboring pixels of a row that has ``radius`` more on both sides."""
     if direct > 0:
         for i in independent(range(len(sums))):
@@ -75,24 +57,10 @@ def repeat_edges(wide: Array[T], radius: i64, *, channels: int) -> None:
 
 @native
 def box_rows(
-    src: Array[T],
-    out: Array[T],
-    work: Array[S],
-    height: i64,
-    width: i64,
-    radius: i64,
-    scale: f32,
-    count: i32,
-    tile: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    S: type,  # noqa: N803
-    channels: int,
-    direct: int,
-    exact: int,
-) -> None:
+    src: Array[T], out: Array[T], work: Array[S], height: i64, width: i64, radius: i64,
+    scale: f32, count: i32, tile: i64, start: i64, end: i64,
+    *, T: type, S: type, channels: int, direct: int, exact: int,  # noqa: N803
+) -> None:  # fmt: skip
     """Blur the rows of a tile; ``work`` has a wide row and a row of sums for each tile."""
     size = width * channels
     beside = radius * channels

@@ -19,28 +19,12 @@ from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    T,
-    fma,
-    i64,
-    independent,
-    load,
-    local,
-    splat,
-    static,
-    store,
-)
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.matmul import view
-from dala.gpu.compute.engines.cpu.ops.shared import native_type, scratch_runner, share, vector_bytes
-from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.ops import implements, matmul
+from dala.gpu.compute.engines.cpu.ops.shared import native_type, scratch_runner, vector_bytes
 
 #: The most bytes of padded images at a time.
 SCRATCH: Final = 32 << 20
-
-#: Bytes that fit a core's caches; groups up to this size are padded one by one.
-SLOT: Final = 512 << 10
 
 #: Vector operations per tile: about 20 us.
 STEPS: Final = 1 << 16
@@ -49,21 +33,10 @@ STEPS: Final = 1 << 16
 # native loops ---------------------------------------------------------------------------------
 @native
 def pad_planes(
-    x: Array[T],
-    to: Array[T],
-    shifts: Array[i64],
-    phases: i64,
-    height: i64,
-    width: i64,
-    rows: i64,
-    pitch: i64,
-    step_y: i64,
-    step_x: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-) -> None:
+    x: Array[T], to: Array[T], shifts: Array[i64], phases: i64, height: i64, width: i64,
+    rows: i64, pitch: i64, step_y: i64, step_x: i64, start: i64, end: i64,
+    *, T: type,  # noqa: N803
+) -> None:  # fmt: skip
     """Copy planes of an image to the padded layout, grouped by phase.
 
     ``shifts`` are the first row and column of the image for each phase.
@@ -96,26 +69,11 @@ def pad_planes(
 
 @native
 def convolve(
-    x: Array[T],
-    weight: Array[T],
-    bias: Array[T],
-    out: Array[T],
-    offsets: Array[i64],
-    channels: i64,
-    plane: i64,
-    groups: i64,
-    outputs: i64,
-    height: i64,
-    width: i64,
-    pitch: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-    across: int,
-    rows: int,
-) -> None:
+    x: Array[T], weight: Array[T], bias: Array[T], out: Array[T], offsets: Array[i64],
+    channels: i64, plane: i64, groups: i64, outputs: i64, height: i64, width: i64, pitch: i64,
+    start: i64, end: i64,
+    *, T: type, lanes: int, across: int, rows: int,  # noqa: N803
+) -> None:  # fmt: skip
     """Compute blocks of ``rows`` outputs at ``across * lanes`` positions, summed in registers.
 
     A position is an index in rows of ``pitch``; those beyond ``width`` are computed and dropped.
@@ -173,55 +131,6 @@ def convolve(
                 at += pitch - column
                 column = 0
                 y += 1
-
-
-@native
-def convolve_parts(
-    x: Array[T],
-    slots: Array[T],
-    weight: Array[T],
-    bias: Array[T],
-    out: Array[T],
-    shifts: Array[i64],
-    offsets: Array[i64],
-    image_height: i64,
-    image_width: i64,
-    image_rows: i64,
-    pitch: i64,
-    step_y: i64,
-    step_x: i64,
-    channels: i64,
-    groups: i64,
-    outputs: i64,
-    height: i64,
-    width: i64,
-    slot: i64,
-    tile: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-    across: int,
-    rows: int,
-) -> None:
-    """Convolve groups one by one, each padded in a slot that stays in the cache."""
-    phases = len(shifts) // 2
-    plane = phases * image_rows * pitch
-    span = static(across * lanes)
-    numbers = (outputs + rows - 1) // rows * ((height * pitch + span - 1) // span)
-    laid = slots[start // tile * slot : (start // tile + 1) * slot]
-    for i in range(channels * plane, slot):
-        laid[i] = T(0)
-    for part in range(start, end):
-        seen = x[part * channels * image_height * image_width :]
-        pad_planes(seen, laid, shifts, phases, image_height, image_width, image_rows, pitch,
-               step_y, step_x, 0, channels)  # fmt: skip
-        group = part % groups
-        convolve(laid, weight[group * outputs * channels * len(offsets) :],
-                 bias[min(group * outputs, len(bias)) :],
-                 out[part * outputs * height * width :], offsets, channels, plane, 1, outputs,
-                 height, width, pitch, 0, numbers)  # fmt: skip
 
 
 # plans ----------------------------------------------------------------------------------------
@@ -291,11 +200,11 @@ def _pointwise(task: Task) -> Runner:
     images, area = x[0] if len(x) == 4 else 1, x[-2] * x[-1]
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        out = view(output, (images, groups, weight[0] // groups, area), dtype)
-        left = view(inputs[1], (groups, weight[0] // groups, weight[1]), dtype)
-        np.matmul(left, view(inputs[0], (images, groups, weight[1], area), dtype), out=out)
+        out = matmul.view(output, (images, groups, weight[0] // groups, area), dtype)
+        left = matmul.view(inputs[1], (groups, weight[0] // groups, weight[1]), dtype)
+        np.matmul(left, matmul.view(inputs[0], (images, groups, weight[1], area), dtype), out=out)
         if len(inputs) > 2:
-            out += view(inputs[2], (groups, weight[0] // groups, 1), dtype)
+            out += matmul.view(inputs[2], (groups, weight[0] // groups, 1), dtype)
 
     return run
 
@@ -312,9 +221,6 @@ def _windows(engine: Engine, task: Task) -> Runner:
     span = shape.lanes * shape.across
     strips, blocks = -(-height * layout.pitch // span), -(-outputs // shape.rows)
     slack = span + layout.pitch  # the last vectors of a plane exceed it
-    parts, slot = images * groups, weight[1] * layout.plane + slack
-    if slot * size <= SLOT and parts >= 2 * pool().threads:
-        return _parts(engine, task, layout, shape, slot)
     at_once = max(1, min(images, SCRATCH // (channels * layout.plane * size)))
     pad = compile_native(pad_planes, T=kind)
     sums = compile_native(convolve, T=kind, **shape._asdict())
@@ -341,27 +247,5 @@ def _windows(engine: Engine, task: Task) -> Runner:
             pad_run(part.reshape(-1), work)
             made = target[first : first + at_once].reshape(-1)
             sum_run(work, weights, bias[0] if bias else (0, 0), made)
-
-    return scratch_runner(engine, task, [room], run)
-
-
-def _parts(engine: Engine, task: Task, layout: Layout, shape: RegisterBlock, slot: int) -> Runner:
-    """Return the runner for many small groups: each thread pads them in a slot of its own."""
-    dtype, groups = task.output.dtype, task["groups"]
-    x, weight = task.inputs[0].shape, task.inputs[1].shape
-    parts = (x[0] if len(x) == 4 else 1) * groups
-    tile = share(parts)
-    room = -(-parts // tile) * slot * ITEMSIZE[dtype]
-    code = compile_native(convolve_parts, T=native_type(dtype), **shape._asdict())
-    go = code.parallel(parts, tile)
-    numbers = (
-        *(layout.shifts.reshape(-1), layout.offsets, x[-2], x[-1], layout.rows, layout.pitch),
-        *(*task["stride"], weight[1], groups, weight[0] // groups, *task.output.shape[-2:]),
-        *(slot, tile),
-    )
-
-    def run(image: Memory, weights: Memory, *more: Memory) -> None:
-        *bias, out, work = more
-        go(image, work, weights, bias[0] if bias else (0, 0), out, *numbers)
 
     return scratch_runner(engine, task, [room], run)

@@ -12,25 +12,7 @@ from typing import Final
 from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    S,
-    Vector,
-    bits,
-    f32,
-    floor,
-    i32,
-    i64,
-    in_range,
-    independent,
-    local,
-    select,
-    static,
-    u8,
-    u16,
-    u32,
-    view,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import array_runner
 from dala.gpu.compute.engines.sampling import light

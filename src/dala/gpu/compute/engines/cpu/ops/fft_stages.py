@@ -9,17 +9,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    T,
-    Vector,
-    i64,
-    load,
-    shuffle,
-    splat,
-    static,
-    store,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 
 Shuffles: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -194,22 +184,10 @@ def last_stage(
 
 @native
 def finish(
-    xr: Array[T],
-    xi: Array[T],
-    yr: Array[T],
-    yi: Array[T],
-    out: Array[T],
-    twiddles: Array[T],
-    count: i64,
-    first: i64,
-    strip: i64,
-    pitch: i64,
-    scale: T,
-    *,
-    lanes: int,
-    form: int,
-    shuffles: Shuffles,
-) -> None:
+    xr: Array[T], xi: Array[T], yr: Array[T], yi: Array[T], out: Array[T], twiddles: Array[T],
+    count: i64, first: i64, strip: i64, pitch: i64, scale: T,
+    *, lanes: int, form: int, shuffles: Shuffles,
+) -> None:  # fmt: skip
     """Run the stages from step ``first`` to the last, over ``count`` positions."""
     step = first
     beside = count // (len(twiddles) // 2)
@@ -227,23 +205,10 @@ def finish(
 
 @native
 def transform_lines(
-    a: Array[T],
-    out: Array[T],
-    scratch: Array[T],
-    short: Array[T],
-    twiddles: Array[T],
-    length: i64,
-    tile: i64,
-    scale: T,
-    start: i64,
-    end: i64,
-    *,
-    lanes: int,
-    source: int,
-    target: int,
-    one: Shuffles,
-    four: Shuffles,
-) -> None:
+    a: Array[T], out: Array[T], scratch: Array[T], short: Array[T], twiddles: Array[T],
+    length: i64, tile: i64, scale: T, start: i64, end: i64,
+    *, lanes: int, source: int, target: int, one: Shuffles, four: Shuffles,
+) -> None:  # fmt: skip
     """Transform lines of at least four vectors; ``short`` are the twiddles of the short stages."""
     spare = scratch[start // tile * 4 * length :]
     xr, xi = spare[0:length], spare[length : 2 * length]
@@ -264,22 +229,10 @@ def transform_lines(
 
 @native
 def transform_columns(
-    a: Array[T],
-    out: Array[T],
-    scratch: Array[T],
-    twiddles: Array[T],
-    length: i64,
-    width: i64,
-    strip: i64,
-    tile: i64,
-    scale: T,
-    start: i64,
-    end: i64,
-    *,
-    lanes: int,
-    target: int,
-    shuffles: Shuffles,
-) -> None:
+    a: Array[T], out: Array[T], scratch: Array[T], twiddles: Array[T], length: i64, width: i64,
+    strip: i64, tile: i64, scale: T, start: i64, end: i64,
+    *, lanes: int, target: int, shuffles: Shuffles,
+) -> None:  # fmt: skip
     """Transform columns of pairs, one strip of columns at a time, over all matrices."""
     count = length * strip
     spare = scratch[start // tile * 4 * count :]

@@ -15,25 +15,7 @@ import numpy as np
 from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    S,
-    T,
-    Vector,
-    f32,
-    i32,
-    i64,
-    in_range,
-    independent,
-    load,
-    local,
-    select,
-    static,
-    store,
-    u8,
-    u32,
-    view,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import (
     Statics,
@@ -196,7 +178,7 @@ def alpha(src: Array[T], k: i64, *, T: type, S: type, channels: int) -> Vector: 
 
 
 @native
-def look_up(
+def map_pixels(
     src: Array[T], wide: Array[f32], out: Array[S], lows: Array[f32], scales: Array[f32], size: i64,
     amount: f32, keep: f32, start: i64, end: i64,
     *, channels: int, stored: int, tetrahedral: bool, mixing: bool,
@@ -288,7 +270,7 @@ def _floats(engine: Engine, task: Task, kinds: Statics) -> Runner:
     entries, kinds["T"] = size**3, native_type(image.dtype)
     widen = compile_native(pad_entries).parallel(entries, TILE)
     tetrahedral = task["method"] == "tetrahedral"
-    code = compile_native(look_up, tetrahedral=tetrahedral, mixing=keep != 0.0, **kinds)
+    code = compile_native(map_pixels, tetrahedral=tetrahedral, mixing=keep != 0.0, **kinds)
     run_all = code.parallel(total, TILE, fixed=fixed)
 
     def run(src: Memory, table: Memory, out: Memory, wide: Memory) -> None:

@@ -12,31 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    bits,
-    f32,
-    f64,
-    floor,
-    i16,
-    i32,
-    i64,
-    in_range,
-    independent,
-    load,
-    local,
-    multiply_pairs,
-    saturate,
-    select,
-    shuffle,
-    splat,
-    static,
-    store,
-    u8,
-    u32,
-    view,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops.lut import BLOCK, tetrahedron
 from dala.gpu.compute.engines.lookup import FARTHEST
 

@@ -13,18 +13,7 @@ import numpy as np
 from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    hinted,
-    i32,
-    i64,
-    independent,
-    load,
-    look_up,
-    static,
-    store,
-    u8,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.scan import luma_of
 from dala.gpu.compute.engines.cpu.ops.shared import array_runner, picture_size

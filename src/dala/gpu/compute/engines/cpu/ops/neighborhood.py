@@ -15,22 +15,7 @@ import numpy as np
 from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import NativeFunction, compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    T,
-    Vector,
-    i64,
-    independent,
-    load,
-    local,
-    maximum,
-    minimum,
-    select,
-    splat,
-    static,
-    store,
-    u8,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.place import indexes, place_rows
 from dala.gpu.compute.engines.cpu.ops.shared import (

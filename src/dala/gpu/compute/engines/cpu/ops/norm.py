@@ -6,41 +6,9 @@ from math import prod
 from typing import Final
 
 from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.loops.axis import (
-    BLOCK,
-    MAX,
-    PIECE,
-    ROWS,
-    SUM,
-    Schedule,
-    column_fold,
-    first_lanes,
-    part_of,
-    row_block,
-    row_fold,
-)
+from dala.gpu.compute.engines.cpu.loops.axis import *
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    T,
-    Vector,
-    bits,
-    exp,
-    f32,
-    f64,
-    fma,
-    hsum,
-    i32,
-    i64,
-    independent,
-    load,
-    local,
-    select,
-    splat,
-    sqrt,
-    static,
-    store,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import array_runner, native_type
 
@@ -74,14 +42,9 @@ def exp_below(x: Vector, *, short: bool) -> Vector:
 
 @native
 def exponentials(
-    x: Array[T],
-    y: Array[T],
-    m: T,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-    short: bool,
-) -> Vector:
+    x: Array[T], y: Array[T], m: T,
+    *, T: type, lanes: int, short: bool,  # noqa: N803
+) -> Vector:  # fmt: skip
     """Write exp(x - m) and return the sum."""
     s0 = splat(T(0), lanes)
     s1 = s0
@@ -187,20 +150,10 @@ def deviations(x: Array[T], m: T, *, T: type, lanes: int) -> tuple[T, T]:  # noq
 
 @native
 def layer_norm_rows(
-    a: Array[T],
-    gamma: Array[T],
-    beta: Array[T],
-    out: Array[T],
-    n: i64,
-    epsilon: f64,
-    start: i64,
+    a: Array[T], gamma: Array[T], beta: Array[T], out: Array[T], n: i64, epsilon: f64, start: i64,
     end: i64,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-    scaled: bool,
-    shifted: bool,
-) -> None:
+    *, T: type, lanes: int, scaled: bool, shifted: bool,  # noqa: N803
+) -> None:  # fmt: skip
     """Normalize rows. The subtracted mean is rounded to the dtype; the error is corrected."""
     for row in range(start, end):
         x, y = a[row * n : row * n + n], out[row * n : row * n + n]

@@ -8,17 +8,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    T,
-    i64,
-    independent,
-    load,
-    shuffle,
-    static,
-    store,
-    u8,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import (
     array_runner,
@@ -38,15 +28,9 @@ TILE: Final = 1 << 16
 
 @native
 def copy_pixels(
-    src: Array[T],
-    out: Array[T],
-    columns: Array[i64],
-    fill: Array[T],
-    start: i64,
-    end: i64,
-    *,
-    channels: int,
-) -> None:
+    src: Array[T], out: Array[T], columns: Array[i64], fill: Array[T], start: i64, end: i64,
+    *, channels: int,
+) -> None:  # fmt: skip
     """Copy single pixels of a row by a table of columns; -1 is the fill color."""
     for x in range(start, end):
         at = columns[x]
@@ -77,21 +61,10 @@ def copy_reversed(src: Array[T], out: Array[T], *, T: type, channels: int) -> No
 
 @native
 def place_rows(
-    src: Array[T],
-    out: Array[T],
-    rows: Array[i64],
-    columns: Array[i64],
-    fill: Array[T],
-    wide: i64,
-    width: i64,
-    first: i64,
-    last: i64,
-    start: i64,
-    end: i64,
-    *,
-    channels: int,
-    turned: bool,
-) -> None:
+    src: Array[T], out: Array[T], rows: Array[i64], columns: Array[i64], fill: Array[T],
+    wide: i64, width: i64, first: i64, last: i64, start: i64, end: i64,
+    *, channels: int, turned: bool,
+) -> None:  # fmt: skip
     """Write output rows; columns ``first`` to ``last`` are a run of the source's."""
     for y in range(start, end):
         row = out[y * width * channels : (y + 1) * width * channels]

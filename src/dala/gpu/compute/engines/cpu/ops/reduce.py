@@ -12,32 +12,10 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
-from dala.gpu.compute.engines.cpu.loops.axis import (
-    MAX,
-    MIN,
-    PIECE,
-    SUM,
-    Layout,
-    Schedule,
-    column_fold,
-    combine,
-    part_of,
-    pieces_for,
-    row_fold,
-    sum_types,
-)
+from dala.gpu.compute.engines.cpu.loops.axis import *
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    S,
-    T,
-    Vector,
-    i64,
-    independent,
-    local,
-    static,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories, native_type, numpy_type
 from dala.gpu.compute.engines.cpu.vector.types import U8, Type
@@ -65,17 +43,9 @@ def put(out: Array[S], at: i64, total: Vector, *, S: type, saturate: bool) -> No
 
 @native
 def short_rows(
-    a: Array[T],
-    out: Array[S],
-    start: i64,
-    end: i64,
-    *,
-    narrow: type,
-    wide: type,
-    kind: int,
-    saturate: bool,
-    n: int,
-) -> None:
+    a: Array[T], out: Array[S], start: i64, end: i64,
+    *, narrow: type, wide: type, kind: int, saturate: bool, n: int,
+) -> None:  # fmt: skip
     """Reduce short rows, many of them side by side."""
     for row in independent(range(start, end)):
         total = narrow(a[row * n])

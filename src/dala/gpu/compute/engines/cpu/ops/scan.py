@@ -23,28 +23,7 @@ from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.loops.axis import SUM, Schedule, part_of, sum_types
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    F,
-    S,
-    T,
-    Vector,
-    f32,
-    f64,
-    i32,
-    i64,
-    in_range,
-    independent,
-    load,
-    local,
-    shuffle,
-    splat,
-    static,
-    store,
-    u8,
-    u32,
-    u64,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.reduce import reduce_pieces
 from dala.gpu.compute.engines.cpu.ops.shared import (
@@ -198,17 +177,10 @@ def guess_bin(x: Vector, low: Vector, scale: f64, most: i32, *, kind: int) -> Ve
 
 @native
 def count(
-    a: Array[T],
-    edges: Array[T],
-    counts: Array[u32],
-    bins: i64,
-    length: i64,
-    scale: f64,
-    start: i64,
-    end: i64,
-    *,
-    kind: int,
-) -> None:
+    a: Array[T], edges: Array[T], counts: Array[u32], bins: i64, length: i64, scale: f64,
+    start: i64, end: i64,
+    *, kind: int,
+) -> None:  # fmt: skip
     """Count pieces of ``length`` elements into the bins between the edges."""
     at = local(i32, BATCH)
     used = len(edges) - 1

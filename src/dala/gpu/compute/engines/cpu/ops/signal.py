@@ -8,18 +8,7 @@ from typing import Final
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    T,
-    Vector,
-    fma,
-    i64,
-    load,
-    local,
-    splat,
-    static,
-    store,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.shared import array_runner, native_type, vector_bytes
 
@@ -41,15 +30,9 @@ def dot(a: Array[T], taps: Array[T], at: i64, *, T: type) -> Vector:  # noqa: N8
 
 @native
 def slide(
-    a: Array[T],
-    taps: Array[T],
-    out: Array[T],
-    at: i64,
-    *,
-    T: type,  # noqa: N803
-    lanes: int,
-    across: int,
-) -> None:
+    a: Array[T], taps: Array[T], out: Array[T], at: i64,
+    *, T: type, lanes: int, across: int,  # noqa: N803
+) -> None:  # fmt: skip
     """Write vectors of results whose kernels are inside the signal."""
     sums = local(T, across * lanes)
     for v in static(range(across)):
@@ -66,19 +49,10 @@ def slide(
 
 @native
 def convolve(
-    a: Array[T],
-    taps: Array[T],
-    out: Array[T],
-    length: i64,
-    size: i64,
-    first: i64,
-    piece: i64,
-    start: i64,
-    end: i64,
-    *,
-    lanes: int,
-    across: int,
-) -> None:
+    a: Array[T], taps: Array[T], out: Array[T], length: i64, size: i64, first: i64, piece: i64,
+    start: i64, end: i64,
+    *, lanes: int, across: int,
+) -> None:  # fmt: skip
     """Convolve pieces of lines; ``first`` is the first result to keep of the full convolution."""
     span = static(across * lanes)
     pieces = (size + piece - 1) // piece

@@ -15,20 +15,7 @@ import numpy as np
 from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    S,
-    T,
-    Vector,
-    f32,
-    i16,
-    i32,
-    i64,
-    in_range,
-    independent,
-    static,
-    u8,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops.box_blur import repeat_edges
 from dala.gpu.compute.engines.cpu.ops.shared import Statics, picture_size, scratch_runner, share
 from dala.gpu.compute.engines.sampling.gauss import BEFORE, GRID_SHIFT, coarse_blur
@@ -39,22 +26,10 @@ G = TypeVar("G")
 
 @native
 def to_grid(
-    src: Array[T],
-    grid: Array[G],
-    work: Array[S],
-    height: i64,
-    width: i64,
-    samples: i64,
-    tile: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    S: type,  # noqa: N803
-    G: type,  # noqa: N803
-    channels: int,
-    factor: int,
-) -> None:
+    src: Array[T], grid: Array[G], work: Array[S], height: i64, width: i64, samples: i64,
+    tile: i64, start: i64, end: i64,
+    *, T: type, S: type, G: type, channels: int, factor: int,  # noqa: N803
+) -> None:  # fmt: skip
     """Compute rows of the grid; ``work`` has a row of sums for each tile."""
     size = width * channels
     sums = work[start // tile * size : (start // tile + 1) * size]
@@ -160,13 +135,9 @@ def blur_grid(
 
 @native
 def widen(
-    line: Array[G],
-    wide: Array[f32],
-    *,
-    G: type,  # noqa: N803
-    channels: int,
-    factor: int,
-) -> None:
+    line: Array[G], wide: Array[f32],
+    *, G: type, channels: int, factor: int,  # noqa: N803
+) -> None:  # fmt: skip
     """Interpolate a row of the grid along x; ``wide`` starts half a factor before the row."""
     unit = f32(static(1.0 if f32 == G else 0.5**GRID_SHIFT))
     for q in range(len(wide) // static(factor * channels)):
@@ -180,23 +151,10 @@ def widen(
 
 @native
 def to_pixels(
-    blurred: Array[G],
-    src: Array[T],
-    out: Array[T],
-    work: Array[f32],
-    alpha: Array[f32],
-    height: i64,
-    width: i64,
-    samples: i64,
-    tile: i64,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    G: type,  # noqa: N803
-    channels: int,
-    factor: int,
-) -> None:
+    blurred: Array[G], src: Array[T], out: Array[T], work: Array[f32], alpha: Array[f32],
+    height: i64, width: i64, samples: i64, tile: i64, start: i64, end: i64,
+    *, T: type, G: type, channels: int, factor: int,  # noqa: N803
+) -> None:  # fmt: skip
     """Interpolate the rows between samples ``start`` to ``end``.
 
     ``work`` has two wide rows for each tile. The grid has an alpha of 0; ``alpha`` is 1 where

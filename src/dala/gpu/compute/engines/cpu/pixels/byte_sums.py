@@ -9,36 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    f32,
-    i16,
-    i32,
-    i64,
-    load,
-    multiply_pairs,
-    narrow_fours,
-    saturate,
-    select,
-    serial,
-    shuffle,
-    splat,
-    static,
-    store,
-    table,
-    u8,
-    u32,
-)
-from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import (
-    LANES,
-    MIXED,
-    four_pixels,
-    four_taps,
-    products,
-    row_of,
-    sum_down,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import *
 from dala.gpu.compute.engines.cpu.pixels.float_rows import channel_of
 from dala.gpu.compute.engines.cpu.pixels.over import round_bytes
 

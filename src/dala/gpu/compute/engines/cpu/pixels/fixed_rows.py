@@ -12,23 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    i16,
-    i32,
-    i64,
-    independent,
-    load,
-    saturate,
-    serial,
-    shuffle,
-    splat,
-    static,
-    store,
-    table,
-    u8,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.pixels.taps import LINE, PAIRS_OF_TAPS
 
 #: Elements of a line's buffer.

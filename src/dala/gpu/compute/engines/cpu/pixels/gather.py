@@ -8,19 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    T,
-    Vector,
-    f32,
-    i32,
-    i64,
-    independent,
-    load,
-    shuffle,
-    static,
-    vec,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 
 #: By the number of channels: the lanes of each of four pixels, and which pixel a lane belongs to.
 _PARTS: Final = tuple(tuple(tuple(range(c * k, c * k + 4)) for k in range(4)) for c in range(5))
@@ -49,31 +37,6 @@ def pixel(source: Array[T], at: i64, *, channels: int) -> Vector:
 
 
 # bilinear -------------------------------------------------------------------------------------
-@native
-def byte_of(words: Vector, *, channel: int) -> Vector:
-    """Return one channel of packed pixels as f32."""
-    return f32(i32((words >> static(8 * channel)) & 255))
-
-
-@native(fast=True)
-def weigh_corners(
-    a: Vector,
-    b: Vector,
-    c: Vector,
-    d: Vector,
-    wa: Vector,
-    wb: Vector,
-    wc: Vector,
-    wd: Vector,
-    *,
-    channel: int,
-) -> Vector:
-    """Return the weighted sum of one channel over the four corners of sixteen samples."""
-    upper = wa * byte_of(a, channel=channel) + wb * byte_of(b, channel=channel)
-    lower = wc * byte_of(c, channel=channel) + wd * byte_of(d, channel=channel)
-    return upper + lower
-
-
 @native(fast=True)
 def bilinear(
     source: Array[T], at: i64, pitch: i64, part_x: f32, part_y: f32, *, channels: int

@@ -13,27 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    all_of,
-    bits,
-    f32,
-    hinted,
-    i32,
-    i64,
-    in_range,
-    load,
-    select,
-    serial,
-    shuffle,
-    splat,
-    static,
-    store,
-    table,
-    u16,
-    u32,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 
 #: Pixels from this value on are opaque.
 OPAQUE: Final = 0xFF000000

@@ -10,19 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    f32,
-    f64,
-    floor,
-    i16,
-    i32,
-    i64,
-    independent,
-    serial,
-    splat,
-    store,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 
 #: Source pixels that a line holds, and how many of them are left free for the last taps.
 LINE: Final = 4096

@@ -11,22 +11,7 @@ from dataclasses import replace
 from typing import Final, cast
 
 from dala.gpu.compute.engines.cpu.rules.values import scaled_byte
-from dala.gpu.compute.lang.ir import (
-    Block,
-    For,
-    If,
-    Program,
-    SetSlot,
-    Slot,
-    Statement,
-    Type,
-    Value,
-    arguments_first,
-    format_program,
-    operands,
-    statements,
-    values,
-)
+from dala.gpu.compute.lang.ir import *
 from dala.gpu.compute.lang.rewrite import Copier, emit
 
 #: The type of a byte that is not widened; only per-channel programs have it.

@@ -1,4 +1,4 @@
-"""What is left of a program that stores bytes where a parameter is 0.
+"""The shorter program that is left of one that stores bytes where a parameter is 0.
 
 Many filters add something times an amount. With an amount of 0, whole channels are often copies of
 the input, and what they would have needed is not computed. Row functions test this for every row.
@@ -28,7 +28,7 @@ _MOST_BITS: Final = 120
 
 @dataclass
 class ZeroVariant(Form):
-    """A packed program, and what is left of it for a parameter that is 0."""
+    """A packed program, and the shorter one for a parameter that is 0."""
 
     name = "packed"
     #: The index of the parameter.
@@ -98,7 +98,7 @@ class _ZeroParameterRow(RowWithOther):
 
 @dataclass
 class _Folder:
-    """Replaces a parameter by 0, and what follows from it."""
+    """Replaces a parameter by 0, and folds the values that depend on it."""
 
     param: int
     varying: set[Value]

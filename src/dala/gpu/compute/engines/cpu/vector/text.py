@@ -7,9 +7,12 @@ emission, and ``kernel.source("llvm")`` shows this text.
 from __future__ import annotations
 
 import math
+import os
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from string import Template
 from typing import Final
 
 #: LLVM's name for each type of the IR. Signedness is part of the instructions. Bytes occur only in
@@ -30,6 +33,16 @@ PLAIN_LOOP: Final = ", !llvm.loop !2"
 NONTEMPORAL: Final = ", !nontemporal !8"
 
 _WIDTH: Final = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
+
+
+@cache
+def runtime(name: str, **values: str | int) -> str:
+    """Return a part of ``runtime.ll``, which is written by hand, with values for its ``$names``."""
+    # Not by importlib.resources, which takes longer to import than code takes to load.
+    with open(os.path.join(os.path.dirname(__file__), "runtime.ll"), encoding="utf-8") as file:
+        _, *parts = file.read().split("; --- ")
+    found = dict(part.split("\n", 1) for part in parts)
+    return Template(found[name]).substitute(values)
 
 
 def constant(value: float, llvm_type: str) -> str:
@@ -66,8 +79,8 @@ class Module:
     """The declarations and helper functions of a module."""
 
     def __init__(self) -> None:
-        #: Whether row functions are written with vectors, and whether there are loops of programs,
-        #: or loops that LLVM vectorizes; see ``effort.py``.
+        #: Whether row functions are written with vectors, and whether there are loops
+        #: that LLVM vectorizes; see ``effort.py``.
         self.vectors = self.loops = False
         self.declarations: dict[str, str] = {}
         self.helpers: dict[str, str] = {}

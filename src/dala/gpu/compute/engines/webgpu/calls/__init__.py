@@ -19,6 +19,10 @@ def open_device(adapter: Adapter, limits: dict[str, int]) -> PublicCalls:
     A version of wgpu that :mod:`ffi` does not know is used by its public functions, which is
     slower; that is logged once.
     """
+    if adapter.backend == "CUDA":
+        from dala.gpu.compute.engines.webgpu.cuda.adapters import open_gpu
+
+        return open_gpu(adapter)
     import wgpu
 
     if wgpu.version_info[:2] == KNOWN:

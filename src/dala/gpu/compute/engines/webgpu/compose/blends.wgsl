@@ -38,6 +38,36 @@ fn softened(b: vec3<u32>, s: vec3<u32>, d: vec3<u32>) -> vec3<u32> {
     return select(b + quotient((2u * s - 65535u) * (d - b)), less, 2u * s <= vec3<u32>(65535u));
 }
 
+fn luminance(c: vec3<u32>) -> u32 {
+    return (c.x * 19661u + c.y * 38666u + c.z * 7209u + 32768u) >> 16u;
+}
+
+fn spread(c: vec3<u32>) -> u32 {
+    return max(max(c.x, c.y), c.z) - min(min(c.x, c.y), c.z);
+}
+
+fn saturated(c: vec3<u32>, wanted: u32) -> vec3<u32> {
+    let low = min(min(c.x, c.y), c.z);
+    let whole = max(spread(c), 1u);
+    let shares = vec3<u32>(ratio(c.x - low, whole), ratio(c.y - low, whole), ratio(c.z - low, whole));
+    return (shares * wanted + 32768u) >> vec3<u32>(16u);
+}
+
+fn lit(color: vec3<u32>, light: u32) -> vec3<u32> {
+    let l = i32(light);
+    let c = vec3<i32>(color) + (l - i32(luminance(color)));
+    let least = min(min(c.x, c.y), c.z);
+    let most = max(max(c.x, c.y), c.z);
+    var part = 65536u;
+    if (least < 0) {
+        part = ratio(light, u32(l - least));
+    } else if (most > 65535) {
+        part = ratio(65535u - light, u32(most - l));
+    }
+    let near = vec3<i32>((vec3<u32>(abs(c - l)) * part + 32768u) >> vec3<u32>(16u));
+    return vec3<u32>(clamp(l + select(near, -near, c < vec3<i32>(l)), vec3<i32>(0), vec3<i32>(65535)));
+}
+
 fn mixed(mode: u32, b: vec3<u32>, s: vec3<u32>, soft: vec3<u32>) -> vec3<u32> {
     switch mode {
         case 2u: { return quotient(b * s); }
@@ -51,6 +81,10 @@ fn mixed(mode: u32, b: vec3<u32>, s: vec3<u32>, soft: vec3<u32>) -> vec3<u32> {
         case 10u: { return softened(b, s, soft); }
         case 11u: { return max(b, s) - min(b, s); }
         case 12u: { return b + s - 2u * quotient(b * s); }
+        case 13u: { return lit(saturated(s, spread(b)), luminance(b)); }
+        case 14u: { return lit(saturated(b, spread(s)), luminance(b)); }
+        case 15u: { return lit(s, luminance(b)); }
+        case 16u: { return lit(b, luminance(s)); }
         default: { return s; }
     }
 }

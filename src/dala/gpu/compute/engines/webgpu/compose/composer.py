@@ -194,7 +194,9 @@ class WebGPUComposer(Composer):
         text = shader_text(bound, self._shadows, self._blends)
         tables = TABLES.tobytes() if self._blends else b""
         pipeline = self._engine.shader(text, bound + 1, BLOCK.size + len(tables))
-        self._post(compose_frame, ring, pipeline, target.handle, dispatches, tables)
+        cost, device = pipeline.costs.of(tiles * len(dispatches)), self._engine.device
+        frame_of = (ring, pipeline, target.handle, dispatches, tables)
+        self._owner.enqueue(cost, compose_frame, device, *frame_of)
 
     @property
     def nbytes(self) -> int:

@@ -53,8 +53,6 @@ class RecordedDispatch:
     block: bytes
     #: The number of workgroups.
     groups: int
-    #: "main" but for the stages of a shader with several entry points.
-    entry: str = "main"
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,7 +60,7 @@ class LoopVariants:
 
 
 def remembered(cache: dict[K, V], key: K, make: Callable[[], V], most: int = MAX_VARIANTS) -> V:
-    """Return what a cache has for a key, else what is made for it; a full cache is emptied."""
+    """Return the cached value of a key, made if it is missing; a full cache is emptied."""
     found = cache.get(key)
     if found is None:
         if len(cache) >= most:

@@ -32,7 +32,7 @@ _KINDS: Final = {"f32": np.float32, "bool": bool}
 
 
 class Uniforms:
-    """A program that reads such floats, and what they are."""
+    """A program that reads such floats, and their expressions."""
 
     def __init__(self, program: Program, geometry: Geometry) -> None:
         self._geometry = geometry

@@ -33,13 +33,8 @@ class WgslBody(WgslExpressions):
 
     def lines(self) -> list[str]:
         """Return the statements, indented by one level, ending with the return."""
-        #: For each loop around, the variable that tells that it was left, and the expression that
-        #: tells that it has iterations left; only where loops may end early.
-        self._watched: list[tuple[str, str]] = []
-        self._loops_around = 0
-        self._uses = _count_uses(self.program)
-        self._own = _loop_variables(self.program)
-        for slot in _slots(self.program):
+        self._prepare()
+        for slot in slots_of(self.program):
             name = self.names.new(slot.name)
             self._slots[slot] = name
             if slot not in self._own:
@@ -54,6 +49,14 @@ class WgslBody(WgslExpressions):
             type_ = WGSL_TYPE[self.program.result[0].type]
             self._line(f"return vec{len(results)}<{type_}>({', '.join(map(passed, results))});")
         return self._lines
+
+    def _prepare(self) -> None:
+        #: For each loop around, the variable that tells that it was left, and the expression that
+        #: tells that it has iterations left; only where loops may end early.
+        self._watched: list[tuple[str, str]] = []
+        self._loops_around = 0
+        self._uses = _count_uses(self.program)
+        self._own = _loop_variables(self.program)
 
     # statements
 
@@ -218,7 +221,8 @@ def _local_uses(block: Block) -> Counter[Value]:
     return uses
 
 
-def _slots(program: Program) -> list[Slot]:
+def slots_of(program: Program) -> list[Slot]:
+    """Return the slots of a program."""
     found: dict[Slot, None] = {}
     for statement in statements(program.body):
         match statement:

@@ -185,7 +185,12 @@ class WgslExpressions:
             return [args[0], f"({args[1]} + {self._hidden(-0.0, left.type)})"]
         guarded = list(args)
         for k, (this, other) in enumerate(((left, right), (right, left))):
-            if this.op == "const" and _is_changed(value.op, this, other):
+            if this.op != "const":
+                continue
+            # Mesa adds it to a factor's zero (see ``product_f32``) in a sum of products.
+            moved = value.op in _SUMS and other.op in _SUMS
+            moved = moved and any(a in self._alone for a in other.args)
+            if moved or _is_changed(value.op, this, other):
                 guarded[k] = self._hidden(this.attr, this.type)
         return guarded
 

@@ -11,33 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    T,
-    Vector,
-    bits,
-    gather,
-    hinted,
-    hsum,
-    i8,
-    i16,
-    i32,
-    i64,
-    load,
-    local,
-    multiply_pairs,
-    multiply_q15,
-    narrow_fours,
-    saturate,
-    shuffle,
-    splat,
-    static,
-    store,
-    u8,
-    u16,
-    u32,
-    view,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 
 #: Elements of a row that are summed down at a time.
 LANES: Final = 32
@@ -73,8 +47,8 @@ _LEFT: Final = (0, 1, 2, 3)
 _RIGHT: Final = (4, 5, 6, 7)
 _WEIGHTS: Final = (0, 1) * 4 + (2, 3) * 4
 #: From pixels of four bytes to three, for eight pixels.
-_PACKED: Final = tuple(4 * (k // 3) + k % 3 for k in range(16))
-_PACKED_REST: Final = tuple(4 * (k // 3) + k % 3 for k in range(16, 24))
+PACKED: Final = tuple(4 * (k // 3) + k % 3 for k in range(16))
+PACKED_REST: Final = tuple(4 * (k // 3) + k % 3 for k in range(16, 24))
 
 
 # down -----------------------------------------------------------------------------------------
@@ -250,8 +224,8 @@ def store_pixels(out: Array[u8], at: i64, pixels: Vector, count: i64, *, channel
     if count >= 8 and channels == 4:
         store(out, at, pixels)
     elif count >= 8:
-        store(out, at, shuffle(pixels, pixels, _PACKED))
-        store(out, at + 16, shuffle(pixels, pixels, _PACKED_REST))
+        store(out, at, shuffle(pixels, pixels, PACKED))
+        store(out, at + 16, shuffle(pixels, pixels, PACKED_REST))
     else:
         rest = local(u8, 32)
         store(rest, 0, pixels)

@@ -14,6 +14,7 @@ from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Tensor,
 from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.memory import Memory
 from dala.gpu.compute.engines.cpu.native import compile_native
+from dala.gpu.compute.engines.cpu.native.arguments import Argument
 from dala.gpu.compute.engines.cpu.native.names import u8, u32
 from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.place import place_runner
@@ -25,8 +26,15 @@ from dala.gpu.compute.engines.cpu.ops.resize.byte_tables import (
     byte_rows,
 )
 from dala.gpu.compute.engines.cpu.ops.resize.float import LINE, resize_float, resize_nearest
-from dala.gpu.compute.engines.cpu.ops.resize.halving import PIXELS, halve, is_halving, neighbors
-from dala.gpu.compute.engines.cpu.ops.resize.sparse import LANES, tensor_sparse
+from dala.gpu.compute.engines.cpu.ops.resize.float_halving import LEAST_COLUMNS, halve_floats
+from dala.gpu.compute.engines.cpu.ops.resize.halving import (
+    PIXELS,
+    halve,
+    halve_smooth,
+    is_halving,
+    is_smooth,
+    neighbors,
+)
 from dala.gpu.compute.engines.cpu.ops.shared import (
     Statics,
     array_runner,
@@ -38,18 +46,13 @@ from dala.gpu.compute.engines.registry import run_on_host
 from dala.gpu.compute.engines.sampling.byte_taps import WIDE, byte_taps
 from dala.gpu.compute.engines.sampling.taps import Axis, Taps, task_axes
 from dala.gpu.compute.engines.scratch import scratch_memory
-from dala.typing import NDArray
 
 #: Loops over up to this many taps are unrolled.
 UNROLLED_TAPS: Final = 8
-#: The most source pixels per tensor pixel for the sparse code.
-SPARSE_TAPS: Final = 16
 #: The most output columns of a block.
 COLUMNS: Final = 2048
 #: The least output pixels of a tile.
 TILE: Final = 1 << 14
-#: The same for the sparse code.
-SPARSE_TILE: Final = 1 << 12
 
 
 class ResizePlan(NamedTuple):
@@ -78,7 +81,12 @@ def resize_runner(engine: Engine, task: Task) -> Runner:
     halving = is_halving(taps_y, y.source) and is_halving(taps_x, x.source)
     if task.op == "resize" and halving and x.size >= PIXELS.get(channels, x.size + 1):
         return _halving(plan)
-    return _bytes(plan) if task.output.dtype == "u8" else _float(plan)
+    if task.output.dtype == "u8":
+        return _bytes(plan)
+    smooth = is_smooth(taps_y) and is_smooth(taps_x) and x.size >= LEAST_COLUMNS
+    if task.op == "resize" and smooth and channels in (1, 4):
+        return _halving_floats(plan)
+    return _float(plan)
 
 
 def _padded(engine: Engine, task: Task, y: Axis, x: Axis) -> Runner:
@@ -124,28 +132,42 @@ def _halving(plan: ResizePlan) -> Runner:
     return array_runner(code.parallel(y.size, rows_of_tile(y.size, x.size), fixed=(x.size,)))
 
 
+def _halving_floats(plan: ResizePlan) -> Runner:
+    task, y, x, taps_y, taps_x, channels = plan
+    code = compile_native(halve_floats, T=native_type(task.inputs[0].dtype), channels=channels)
+    weights_y, weights_x = (taps.weights.astype(np.float32) for taps in (taps_y, taps_x))
+    if channels == 1:
+        weights_x = np.ascontiguousarray(weights_x.T)
+    tables = taps_y.first, weights_y, taps_x.first, weights_x
+    tile = rows_of_tile(y.size, x.size)
+    return array_runner(code.parallel(y.size, tile, fixed=(*tables, x.source)))
+
+
 def _bytes(plan: ResizePlan) -> Runner:
     _, y, x, taps_y, taps_x, channels = plan
     found = byte_taps(taps_y, taps_x)
-    rows, weights_y = byte_rows(found, bool(jit().host.byte_pairs))
+    smooth = is_smooth(taps_y) and is_smooth(taps_x) and x.size >= PIXELS[channels] + 2
+    # Wider vectors multiply pairs of 16 bits faster than they interleave bytes.
+    rows, weights_y = byte_rows(found, jit().machine.lanes == 16)
     columns = byte_columns(found, channels)
-    code = compile_native(
-        resize_bytes,
-        taps_x=columns.taps,
-        taps_y=rows,
-        fraction=found.fraction,
-        channels=channels,
-        wide=taps_x.count > WIDE,
-    )
+    statics: Statics = {"taps_x": columns.taps, "taps_y": rows, "fraction": found.fraction}
+    statics |= {"channels": channels, "wide": taps_x.count > WIDE}
+    if smooth:
+        code = compile_native(halve_smooth, pixels=PIXELS[channels], **statics)
+    else:
+        code = compile_native(resize_bytes, **statics)
     blocks = _blocks(taps_x, columns=BYTE_COLUMNS, pixels=BYTE_LINE // channels)
     tables = taps_y.first, weights_y, columns.first(blocks), columns.weights, blocks
+    numbers: tuple[Argument, ...]
     numbers = x.source, x.size, taps_y.count, columns.each, found.down, found.across
+    if smooth:
+        numbers += found.weights_x[[0, -1]].astype(np.int16).reshape(-1), y.size
     tile = rows_of_tile(y.size, x.size)
     return array_runner(code.parallel(y.size, tile, fixed=(*tables, *numbers)))
 
 
 def _float(plan: ResizePlan) -> Runner:
-    """Return the runner to f32; one to a much smaller tensor reads few pixels."""
+    """Return the runner to f32."""
     task, y, x, taps_y, taps_x, channels = plan
     dtype, tensor = task.inputs[0].dtype, task.op == "preprocess"
     planes = tensor and task["layout"] == "nchw"
@@ -156,32 +178,17 @@ def _float(plan: ResizePlan) -> Runner:
     weights_y, weights_x = (taps.weights.astype(np.float32) for taps in (taps_y, taps_x))
     statics: Statics = {"T": native_type(dtype), "channels": channels}
     statics["pick"] = task["channels"] if tensor else ()
-    few, rows = taps_x.count * taps_y.count <= SPARSE_TAPS, bottom - top
-    if tensor and channels >= 3 and few and x.source >= 2 * taps_x.count * x.size:
-        pairs = bilinear_bytes(dtype, taps_y, taps_x) and len(taps_x.first) >= LANES
-        statics |= {"taps_x": taps_x.count, "taps_y": taps_y.count}
-        code = compile_native(tensor_sparse, planes=planes, pairs=pairs, **statics)
-        columns: tuple[NDArray, ...]
-        columns = taps_x.first * np.int32(channels), np.ascontiguousarray(weights_x.T)
-        numbers: tuple[int, ...] = (x.source * channels, *place)
-        tile = min(share(rows, least=-(-SPARSE_TILE // x.size)), rows)
-    else:
-        unrolled_y, unrolled_x = (t.count * (t.count <= UNROLLED_TAPS) for t in (taps_y, taps_x))
-        if channels == 1 and not tensor and unrolled_x:
-            weights_x = np.ascontiguousarray(weights_x.T)
-        code = compile_native(resize_float, unrolled_x=unrolled_x, unrolled_y=unrolled_y, **statics)
-        blocks = _blocks(taps_x, columns=COLUMNS, pixels=LINE // channels)
-        columns = taps_x.first, weights_x, blocks
-        numbers = taps_x.count, taps_y.count, x.source, *place
-        tile = rows_of_tile(rows, right - left)
-    fixed = taps_y.first, weights_y, *columns, finish, *numbers
-    run = code.parallel(rows, tile, fixed=fixed)
+    unrolled_y, unrolled_x = (t.count * (t.count <= UNROLLED_TAPS) for t in (taps_y, taps_x))
+    if channels == 1 and not tensor and unrolled_x:
+        weights_x = np.ascontiguousarray(weights_x.T)
+    statics |= {"unrolled_x": unrolled_x, "unrolled_y": unrolled_y}
+    code = compile_native(resize_float, **statics)
+    blocks = _blocks(taps_x, columns=COLUMNS, pixels=LINE // channels)
+    tables = taps_y.first, weights_y, taps_x.first, weights_x, blocks, finish
+    fixed = *tables, taps_x.count, taps_y.count, x.source, *place
+    rows = bottom - top
+    run = code.parallel(rows, rows_of_tile(rows, right - left), fixed=fixed)
     return array_runner(_with_padding(plan, run) if tensor else run)
-
-
-def bilinear_bytes(dtype: str, taps_y: Taps, taps_x: Taps) -> bool:
-    """Return whether a resize is bilinear on bytes, with two taps along each axis."""
-    return dtype == "u8" and taps_x.count == taps_y.count == 2
 
 
 def rows_of_tile(rows: int, width: int) -> int:

@@ -9,36 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    T,
-    Vector,
-    hsum,
-    i16,
-    i32,
-    i64,
-    independent,
-    load,
-    local,
-    saturate,
-    shuffle,
-    splat,
-    static,
-    store,
-    u8,
-    vec,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel, store_pixels
-from dala.gpu.compute.engines.cpu.ops.warp.groups import (
-    BATCH,
-    BILINEAR,
-    CONSTANT,
-    GROUP,
-    between,
-    bilinear_any,
-    fractions,
-    tap,
-)
+from dala.gpu.compute.engines.cpu.ops.warp.groups import *
 from dala.gpu.compute.engines.cpu.pixels.taps import PAIRS_OF_TAPS
 
 _SIXTEEN: Final = tuple(range(16))

@@ -9,22 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    S,
-    Vector,
-    f32,
-    f64,
-    floor,
-    i32,
-    i64,
-    in_range,
-    independent,
-    isnan,
-    select,
-    static,
-    u32,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.sampling.coordinates import AWAY, BITS, DROPPED, FAR
 
 _MASK: Final = (1 << BITS) - 1

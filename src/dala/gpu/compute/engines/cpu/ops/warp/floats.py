@@ -3,25 +3,10 @@
 from __future__ import annotations
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    f32,
-    i32,
-    i64,
-    independent,
-    static,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel
 from dala.gpu.compute.engines.cpu.ops.warp.groups import BILINEAR, CONSTANT, bilinear_any, tap
-from dala.gpu.compute.engines.cpu.pixels.gather import (
-    bicubic,
-    bicubic_gray,
-    bilinear,
-    cubic_weights,
-    mix_corners,
-    pixel,
-)
+from dala.gpu.compute.engines.cpu.pixels.gather import *
 
 
 @native(fast=True)

@@ -5,22 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import NativeFunction, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    S,
-    T,
-    Vector,
-    all_of,
-    i16,
-    i32,
-    i64,
-    independent,
-    load,
-    multiply_q15,
-    shuffle,
-    u8,
-    u32,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 
 #: Pixels of a batch.
 BATCH: Final = 256

@@ -9,57 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import NativeFunction, native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    S,
-    T,
-    Vector,
-    f32,
-    f64,
-    hinted,
-    i16,
-    i32,
-    i64,
-    independent,
-    load,
-    local,
-    prefetch,
-    select,
-    static,
-    store,
-    u8,
-    u32,
-    view,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel, store_pixels
-from dala.gpu.compute.engines.cpu.ops.warp.bytes import (
-    mix_byte_rows,
-    sample_byte_group,
-    sample_bytes_across,
-)
-from dala.gpu.compute.engines.cpu.ops.warp.coordinates import (
-    affine,
-    distance,
-    mapped,
-    perspective,
-    perspective_near,
-)
-from dala.gpu.compute.engines.cpu.ops.warp.floats import (
-    sample_gray_floats,
-)
-from dala.gpu.compute.engines.cpu.ops.warp.groups import (
-    BATCH,
-    BICUBIC,
-    BILINEAR,
-    CONSTANT,
-    GROUP,
-    NEAREST,
-    fold,
-    group_inside,
-    group_outside,
-    places,
-    sample_gray_group,
-)
+from dala.gpu.compute.engines.cpu.ops.warp.bytes import *
+from dala.gpu.compute.engines.cpu.ops.warp.coordinates import *
+from dala.gpu.compute.engines.cpu.ops.warp.floats import *
+from dala.gpu.compute.engines.cpu.ops.warp.groups import *
 from dala.gpu.compute.engines.cpu.pixels.gather import bilinear
 
 #: Kinds of warp.

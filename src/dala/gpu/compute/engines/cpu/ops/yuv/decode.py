@@ -12,29 +12,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    S,
-    T,
-    Vector,
-    add_saturate,
-    f32,
-    i16,
-    i64,
-    independent,
-    load,
-    local,
-    multiply_q15,
-    shuffle,
-    splat,
-    u8,
-)
-from dala.gpu.compute.engines.cpu.ops.yuv.lanes import (
-    INTERLEAVE_HALVES,
-    LANES,
-    byte_around_middle,
-    store_rgb,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.ops.yuv.lanes import *
 
 #: Chroma samples of a block, and the elements of its buffer.
 BLOCK: Final = 512
@@ -144,36 +123,16 @@ def write_floats(
 # rows -----------------------------------------------------------------------------------------
 @native
 def decode(
-    luma: Array[u8],
-    u: Array[u8],
-    v: Array[u8],
-    out: Array[S],
-    width: i64,
-    height: i64,
-    gain: T,
-    bias: T,
-    middle: T,
-    rv: T,
-    gu: T,
-    gv: T,
-    bu: T,
-    start: i64,
-    end: i64,
-    *,
-    T: type,  # noqa: N803
-    step: int,
-    stored: int,
-    bilinear: bool,
-    centered: bool,
-    rows: bool,
-) -> None:
-    """Decode rows [start, end); with ``rows`` the output begins at the first of them.
+    luma: Array[u8], u: Array[u8], v: Array[u8], out: Array[S], width: i64, height: i64, gain: T,
+    bias: T, middle: T, rv: T, gu: T, gv: T, bu: T, start: i64, end: i64,
+    *, T: type, step: int, stored: int, bilinear: bool, centered: bool,  # noqa: N803
+) -> None:  # fmt: skip
+    """Decode rows [start, end).
 
     Arithmetic is in ``T``: i16 for bytes, f32 for floats.
     """
     cu, cv = local(T, _ROOM), local(T, _ROOM)
     half = width // 2
-    first = start if rows else 0
     for y in range(start, end):
         j = y // 2
         other = max(min(j + y % 2 * 2 - 1, height // 2 - 1), 0)
@@ -183,7 +142,7 @@ def decode(
             near, far = j * half + at, other * half + at
             interpolate_rows(u, near, far, cu, before, count, after, middle)
             interpolate_rows(v, near, far, cv, before, count, after, middle)
-            row, target = luma[y * width + 2 * at :], out[((y - first) * width + 2 * at) * stored :]
+            row, target = luma[y * width + 2 * at :], out[(y * width + 2 * at) * stored :]
             if i16 == T:
                 write_bytes(row, cu, cv, target, count, gain, bias, rv, gu, gv, bu)
             else:

@@ -5,27 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    i16,
-    i64,
-    load,
-    local,
-    multiply_q15,
-    shuffle,
-    splat,
-    store,
-    u8,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops.yuv.decode import BLOCK
-from dala.gpu.compute.engines.cpu.ops.yuv.lanes import (
-    EVENS,
-    INTERLEAVE_HALVES,
-    LANES,
-    byte_around_middle,
-    load_rgb,
-)
+from dala.gpu.compute.engines.cpu.ops.yuv.lanes import *
 
 _ROOM: Final = 2 * BLOCK + 2 * LANES
 
@@ -41,20 +23,10 @@ def weighted(
 
 @native
 def encode_luma(
-    rgb: Array[u8],
-    luma: Array[u8],
-    sr: Array[i16],
-    sg: Array[i16],
-    sb: Array[i16],
-    black: i16,
-    yr: i16,
-    yg: i16,
-    yb: i16,
-    count: i64,
-    *,
-    channels: int,
-    second: bool,
-) -> None:
+    rgb: Array[u8], luma: Array[u8], sr: Array[i16], sg: Array[i16], sb: Array[i16], black: i16,
+    yr: i16, yg: i16, yb: i16, count: i64,
+    *, channels: int, second: bool,
+) -> None:  # fmt: skip
     """Write the luma of a row, and store its colors in the sums; a ``second`` row is added."""
     for k in range(0, count, LANES):
         n = min(count - k, LANES)
@@ -89,38 +61,18 @@ def mean_around(s: Array[i16], k: i64, *, centered: bool) -> Vector:
 
 @native
 def encode(
-    upper: Array[u8],
-    lower: Array[u8],
-    luma: Array[u8],
-    u: Array[u8],
-    v: Array[u8],
-    width: i64,
-    black: i16,
-    yr: i16,
-    yg: i16,
-    yb: i16,
-    ur: i16,
-    ug: i16,
-    ub: i16,
-    vr: i16,
-    vg: i16,
-    vb: i16,
-    start: i64,
-    end: i64,
-    *,
-    step: int,
-    channels: int,
-    centered: bool,
-    rows: bool,
-) -> None:
-    """Encode pairs of rows [start, end); with ``rows`` the input begins at the first of them."""
+    upper: Array[u8], lower: Array[u8], luma: Array[u8], u: Array[u8], v: Array[u8], width: i64,
+    black: i16, yr: i16, yg: i16, yb: i16, ur: i16, ug: i16, ub: i16, vr: i16, vg: i16, vb: i16,
+    start: i64, end: i64,
+    *, step: int, channels: int, centered: bool,
+) -> None:  # fmt: skip
+    """Encode pairs of rows [start, end)."""
     sr, sg, sb = local(i16, _ROOM), local(i16, _ROOM), local(i16, _ROOM)
     half = width // 2
-    first = start if rows else 0
     for j in range(start, end):
         for at in range(0, half, BLOCK):
             count = min(half - at, BLOCK)
-            above = (2 * (j - first) * width + 2 * at) * channels
+            above = (2 * j * width + 2 * at) * channels
             place = 2 * j * width + 2 * at
             # The last column of the previous block precedes this one.
             left_r, left_g, left_b = sr[2 * BLOCK], sg[2 * BLOCK], sb[2 * BLOCK]

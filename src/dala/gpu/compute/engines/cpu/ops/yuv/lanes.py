@@ -5,19 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    bits,
-    i8,
-    i64,
-    load,
-    saturate,
-    shuffle,
-    splat,
-    store,
-    u8,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 
 #: Pixels of a vector.
 LANES: Final = 64

@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    Vector,
-    bits,
-    i8,
-    i32,
-    i64,
-    saturate,
-    u8,
-)
+from dala.gpu.compute.engines.cpu.native.names import *
 from dala.gpu.compute.engines.cpu.ops.yuv.lanes import LANES, load_rgb, store_rgb
 
 

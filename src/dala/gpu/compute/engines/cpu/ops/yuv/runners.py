@@ -30,7 +30,7 @@ def make_yuv_to_rgb(engine: Engine, task: Task) -> Runner | None:
     if task["format"] == "yuv444":
         return _packed(task, decode_pixels, stored=task.output.shape[2])
     height, width, _ = task.output.shape
-    native, numbers = _decoder(task, rows=False)
+    native, numbers = _decoder(task)
     run_all = native.parallel(height, max(1, TILE // width))
     pairs = task["format"] == "nv12"
 
@@ -50,19 +50,7 @@ def _packed(task: Task, code: NativeFunction, **statics: Any) -> Runner | None:
     )
 
 
-def decode_rows(task: Task) -> tuple[Native, Arguments]:
-    """Return code that decodes one row of bytes, and its arguments.
-
-    Planes are given by their offset in the buffer that holds them; callers add its address, and
-    set the address of the row for each call.
-    """
-    height, width, stored = task.output.shape
-    native, numbers = _decoder(task, rows=True)
-    planes = _planes([0] * len(task.inputs), height, width, task["format"] == "nv12")
-    return native, (*planes, (0, width * stored), *numbers)
-
-
-def _decoder(task: Task, *, rows: bool) -> tuple[Native, Arguments]:
+def _decoder(task: Task) -> tuple[Native, Arguments]:
     height, width, stored = task.output.shape
     fixed = task.output.dtype == "u8"
     native = compile_native(
@@ -73,7 +61,6 @@ def _decoder(task: Task, *, rows: bool) -> tuple[Native, Arguments]:
         stored=stored,
         bilinear=task["chroma"] == "bilinear",
         centered=task["siting"] == "center",
-        rows=rows,
     )
     if not fixed:
         return native, (width, height, *float_coefficients(task["numbers"]))
@@ -89,7 +76,7 @@ def make_rgb_to_yuv(engine: Engine, task: Task) -> Runner | None:
     if task.inputs[0].dtype != "u8":
         return None
     height, width, channels = task.inputs[0].shape
-    native, numbers = _encoder(task, rows=False)
+    native, numbers = _encoder(task)
     run_all = native.parallel(height // 2, max(1, TILE // width // 2))
     pairs, row = task["format"] == "nv12", width * channels
 
@@ -101,22 +88,13 @@ def make_rgb_to_yuv(engine: Engine, task: Task) -> Runner | None:
     return array_runner(run)
 
 
-def encode_rows(task: Task) -> tuple[Native, Arguments]:
-    """Return code that encodes two rows, and its arguments; see :func:`decode_rows`."""
-    height, width, channels = task.inputs[0].shape
-    native, numbers = _encoder(task, rows=True)
-    row = (0, width * channels)
-    return native, (row, row, *_planes([0], height, width, task["format"] == "nv12"), *numbers)
-
-
-def _encoder(task: Task, *, rows: bool) -> tuple[Native, Arguments]:
+def _encoder(task: Task) -> tuple[Native, Arguments]:
     _, width, channels = task.inputs[0].shape
     native = compile_native(
         encode,
         step=2 if task["format"] == "nv12" else 1,
         channels=channels,
         centered=task["siting"] == "center",
-        rows=rows,
     )
     return native, (width, *task["fixed"])
 

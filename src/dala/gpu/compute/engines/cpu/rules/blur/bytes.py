@@ -231,7 +231,7 @@ class ByteBlur(RowBlur):
         The bytes are interleaved within groups of 16, and one instruction adds adjacent ones.
         """
         f, kind, pixels = self.f, self.kind, f"<{2 * self.lanes} x i8>"
-        name = f.module.intrinsic(self.machine.byte_product, kind, pixels, pixels)
+        name = f.module.intrinsic(self.machine.byte_pairs, kind, pixels, pixels)
         found = []
         for half in (0, 1):
             both = interleave(f, pixels, a, b, 2 * self.lanes, 16, half)

@@ -18,9 +18,9 @@ from dala.gpu.compute.engines.cpu.loops.copies import (
     repeat_function,
     whole_and_rest,
 )
-from dala.gpu.compute.engines.cpu.loops.machine import Machine
 from dala.gpu.compute.engines.cpu.loops.plan import UNROLLED_RADIUS, RowStage, blur_radius
 from dala.gpu.compute.engines.cpu.loops.row import fourths_from, row_writer
+from dala.gpu.compute.engines.cpu.machine import Machine
 from dala.gpu.compute.engines.cpu.vector.text import Module
 
 #: The number of the image among the memory that ends with its last element.

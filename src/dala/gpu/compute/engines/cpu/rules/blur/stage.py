@@ -1,4 +1,4 @@
-"""Which blurs have a row function, their weights in the job block, and what writes the function."""
+"""Which blurs have a row function, its writer, and their weights in the job block."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def blur_fits(task: Task) -> bool:
 
 
 def blur_form(task: Task) -> tuple[int, bool]:
-    """Return what the code of a blur depends on, apart from the picture."""
+    """Return the properties of a blur that its code depends on."""
     radius, sigma = blur_radius(task), float(task["sigma"])
     return radius, task.output.dtype == "u8" and is_narrow(byte_steps(radius, sigma))
 

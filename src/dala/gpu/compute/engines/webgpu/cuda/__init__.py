@@ -1,0 +1,1 @@
+"""The driver for NVIDIA GPUs: WGSL is translated to PTX, and runs without Vulkan."""

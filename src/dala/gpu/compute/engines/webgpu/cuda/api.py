@@ -1,0 +1,196 @@
+"""NVIDIA's driver by ``cuda-bindings``: the few functions that the device needs.
+
+Addresses are numbers. All work goes to one stream, in order. An error of the driver is raised; one
+that leaves the context unusable says that the device is lost.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from dala.errors import DeviceError
+
+#: Errors after which the context can only be closed, with the process.
+_FATAL: Final = (
+    "ILLEGAL_ADDRESS", "LAUNCH_TIMEOUT", "ASSERT", "HARDWARE_STACK_ERROR", "ILLEGAL_INSTRUCTION",
+    "MISALIGNED_ADDRESS", "INVALID_ADDRESS_SPACE", "INVALID_PC", "LAUNCH_FAILED", "ECC",
+    "SYSTEM_NOT_READY", "CONTEXT_IS_DESTROYED", "DEINITIALIZED",
+)  # fmt: skip
+
+#: What ``cuLaunchKernel`` reads: the address of packed parameters, their size, and an end.
+_POINTER, _SIZE = 1, 2
+#: The most bytes of a kernel's parameters, from PTX 8.1 and driver 530 on.
+PARAMETER_BYTES: Final = 32764
+
+
+class GpuInfo(NamedTuple):
+    """What the driver says about a GPU."""
+
+    name: str
+    #: The compute capability, such as 90 for sm_90.
+    capability: int
+    memory_bytes: int
+    driver: int
+
+
+class CudaFunction(NamedTuple):
+    """A kernel that was loaded."""
+
+    handle: Any
+    module: Any
+
+
+class CudaApi:
+    """A GPU's primary context on this thread, and one stream."""
+
+    def __init__(self, ordinal: int) -> None:
+        cu = self._cu = _bindings()
+        self._device = self._ask("cuDeviceGet", ordinal)
+        self._context = self._ask("cuDevicePrimaryCtxRetain", self._device)
+        self._ask("cuCtxSetCurrent", self._context)
+        self._stream = self._ask("cuStreamCreate", cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        self._packed = ctypes.create_string_buffer(PARAMETER_BYTES)
+        self._bytes = ctypes.c_size_t()
+        self._extra = (ctypes.c_void_p * 5)(
+            _POINTER, ctypes.addressof(self._packed), _SIZE, ctypes.addressof(self._bytes), 0
+        )
+        self._where = ctypes.addressof(self._extra)
+
+    def close(self) -> None:
+        """Release the stream and the context."""
+        self._ask("cuStreamDestroy", self._stream)
+        self._ask("cuDevicePrimaryCtxRelease", self._device)
+
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        return _checked(name, getattr(self._cu, name)(*arguments))
+
+    # memory -----------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int) -> int:
+        """Return new memory of the GPU."""
+        return int(self._ask("cuMemAlloc", nbytes))
+
+    def allocate_host(self, nbytes: int) -> int:
+        """Return new memory of the host, from and to which the GPU copies directly."""
+        return int(self._ask("cuMemHostAlloc", nbytes, 1))  # also for other contexts
+
+    def free(self, address: int) -> None:
+        """Release memory of the GPU, once work with it has ended."""
+        self._ask("cuMemFree", address)
+
+    def free_host(self, address: int) -> None:
+        """Release memory of the host."""
+        self._ask("cuMemFreeHost", address)
+
+    def clear(self, address: int, nbytes: int) -> None:
+        """Write zeros."""
+        self._ask("cuMemsetD8Async", address, 0, nbytes, self._stream)
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy between any memory. What is not pinned may change after the call."""
+        self._ask("cuMemcpyAsync", target, source, nbytes, self._stream)
+
+    # work -------------------------------------------------------------------------------------
+
+    def load(self, ptx: bytes) -> CudaFunction:
+        """Load a kernel named ``main``."""
+        module = self._ask("cuModuleLoadData", ptx)
+        return CudaFunction(self._ask("cuModuleGetFunction", module, b"main"), module)
+
+    def unload(self, function: CudaFunction) -> None:
+        """Release a kernel."""
+        self._ask("cuModuleUnload", function.module)
+
+    def launch(
+        self, function: CudaFunction, grid: tuple[int, int], block: tuple[int, ...], packed: bytes
+    ) -> None:
+        """Run a kernel with packed parameters."""
+        ctypes.memmove(self._packed, packed, len(packed))
+        self._bytes.value = len(packed)
+        self._ask(
+            "cuLaunchKernel",
+            *(function.handle, *grid, 1, *block, 0, self._stream, 0, self._where),
+        )
+
+    # time -------------------------------------------------------------------------------------
+
+    def event(self, *, timed: bool = False) -> Any:
+        """Return an event at this place of the stream."""
+        event = self._ask("cuEventCreate", 0 if timed else 2)
+        self._ask("cuEventRecord", event, self._stream)
+        return event
+
+    def reached(self, event: Any) -> bool:
+        """Return whether all work before an event has ended; release the event then."""
+        (error,) = self._cu.cuEventQuery(event)
+        if error.name == "CUDA_ERROR_NOT_READY":
+            return False
+        _checked("cuEventQuery", (error,))
+        self._ask("cuEventDestroy", event)
+        return True
+
+    def elapsed(self, first: Any, second: Any) -> float:
+        """Wait for two events; return the seconds between."""
+        self._ask("cuEventSynchronize", second)
+        return float(self._ask("cuEventElapsedTime", first, second)) / 1000
+
+    def release(self, event: Any) -> None:
+        """Release an event."""
+        self._ask("cuEventDestroy", event)
+
+
+def _checked(call: str, answer: tuple[Any, ...]) -> Any:
+    """Return what a call has returned besides its error, or raise the error."""
+    error, *results = answer
+    if not error.value:
+        return results[0] if results else None
+    name = error.name.removeprefix("CUDA_ERROR_")
+    if name.startswith(_FATAL):
+        raise RuntimeError(f"the device is lost: {call} reported {name}")
+    if name == "OUT_OF_MEMORY":
+        raise DeviceError(f"{call}: the GPU is out of memory. Free buffers, or use smaller ones.")
+    if name == "UNSUPPORTED_PTX_VERSION":
+        raise DeviceError(f"{call}: NVIDIA's driver must be 530 or newer. Update it.")
+    raise DeviceError(f"{call} reported {name}.")
+
+
+@cache
+def _bindings() -> Any:
+    try:
+        return import_module("cuda.bindings.driver")
+    except ImportError:
+        return import_module("cuda.cuda")  # cuda-python 12 and older
+
+
+def find_gpus() -> list[GpuInfo]:
+    """Return the GPUs that NVIDIA's driver offers to this process.
+
+    Raises:
+        Exception: ``cuda-bindings`` is not installed, or there is no driver.
+    """
+    cu = _bindings()
+
+    def ask(name: str, *arguments: Any) -> Any:
+        return _checked(name, getattr(cu, name)(*arguments))
+
+    ask("cuInit", 0)
+    version = int(ask("cuDriverGetVersion"))
+    found: list[GpuInfo] = []
+    attributes = cu.CUdevice_attribute
+    for ordinal in range(int(ask("cuDeviceGetCount"))):
+        device = ask("cuDeviceGet", ordinal)
+        name = bytes(ask("cuDeviceGetName", 128, device)).split(b"\0")[0].decode(errors="replace")
+        major, minor = (
+            int(ask("cuDeviceGetAttribute", attribute, device))
+            for attribute in (
+                attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+            )
+        )
+        found.append(
+            GpuInfo(name, major * 10 + minor, int(ask("cuDeviceTotalMem", device)), version)
+        )
+    return found

@@ -1,0 +1,297 @@
+"""A CUDA device with the calls of a ``wgpu.GPUDevice`` that the engine makes.
+
+Commands are recorded in a list, and go to the stream when they are submitted. A kernel's uniform
+block is one of its parameters, so uniform buffers are memory of the host.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+import numpy as np
+
+from dala.gpu.compute.engines.webgpu.calls.public import Mapping, MapToken, PublicCalls
+from dala.gpu.compute.engines.webgpu.cuda.api import CudaApi, CudaFunction
+from dala.gpu.compute.engines.webgpu.cuda.ptx import CompiledShader, compile_shader
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
+
+#: Flags of buffers that the host reads, writes, or that hold uniform blocks; as wgpu has them.
+_HOST: Final = 0x1 | 0x2 | 0x40 | 0x200
+
+#: Something to do on the stream. It holds all that it uses.
+Command: TypeAlias = Callable[[], None]
+
+
+class CudaBuffer:
+    """Memory of the GPU, or of the host if the host uses it."""
+
+    def __init__(self, api: CudaApi, size: int, *, host: bool) -> None:
+        self.size = size
+        self.host = host
+        self._api = api
+        self.address = api.allocate_host(size) if host else api.allocate(size)
+        if not host:
+            api.clear(self.address, size)
+
+    def __del__(self) -> None:
+        if "address" in self.__dict__:
+            with suppress(Exception):  # the device was lost or closed, and its memory with it
+                (self._api.free_host if self.host else self._api.free)(self.address)
+
+    def memory(self, nbytes: int) -> npt.NDArray[np.uint8]:
+        """Return the memory of the host as an array."""
+        return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(self.address), np.uint8)
+
+    def read_mapped(self, start: int, nbytes: int, *, copy: bool) -> memoryview:
+        """Return memory of the host; it stays valid until it is unmapped."""
+        return memoryview(self.memory(start + nbytes)[start:])
+
+    def unmap(self) -> None:
+        """Nothing to do: memory of the host stays mapped."""
+
+
+class CudaGroup:
+    """Buffers bound together: their addresses and sizes, as kernels take them."""
+
+    def __init__(self, entries: list[dict[str, Any]]) -> None:
+        self.resources = [entry["resource"] for entry in entries]
+        self.uniform: CudaBuffer = self.resources[-1]["buffer"]
+        self.packed: dict[tuple[int, ...], bytes] = {}
+
+    def pack(self, storage: tuple[int, ...]) -> bytes:
+        """Return the parameters of a kernel without its block."""
+        found = self.packed.get(storage)
+        if found is None:
+            buffers = [self.resources[binding]["buffer"] for binding in storage]
+            found = b"".join(struct.pack("<QQ", b.address, b.size) for b in buffers)
+            self.packed[storage] = found
+        return found
+
+
+class CudaPipeline:
+    """A kernel that was loaded."""
+
+    def __init__(self, api: CudaApi, shader: CompiledShader) -> None:
+        self.shader = shader
+        self._api = api
+        self.function: CudaFunction = api.load(shader.ptx.encode())
+
+    def __del__(self) -> None:
+        if "function" in self.__dict__:
+            with suppress(Exception):  # the device was lost or closed, and its kernels with it
+                self._api.unload(self.function)
+
+
+class CudaTimes:
+    """The time stamps of a query set."""
+
+    def __init__(self, count: int) -> None:
+        self.events: list[Any] = [None] * count
+
+
+class CudaEncoder:
+    """Records commands; also a compute pass of itself."""
+
+    def __init__(self, api: CudaApi) -> None:
+        self._api = api
+        self.commands: list[Command] = []
+        self._last: tuple[CudaTimes, int] | None = None
+
+    def begin_compute_pass(self, *, timestamp_writes: dict[str, Any] | None = None) -> CudaEncoder:
+        """Begin a pass, with time stamps at both ends if they are asked for."""
+        if timestamp_writes is not None:
+            times = timestamp_writes["query_set"]
+            self._stamp(times, timestamp_writes["beginning_of_pass_write_index"])
+            self._last = times, timestamp_writes["end_of_pass_write_index"]
+        return self
+
+    def end(self) -> None:
+        """End a pass."""
+        if self._last is not None:
+            self._stamp(*self._last)
+            self._last = None
+
+    def _stamp(self, times: CudaTimes, index: int) -> None:
+        def run() -> None:
+            times.events[index] = self._api.event(timed=True)
+
+        self.commands.append(run)
+
+    def clear_buffer(self, buffer: CudaBuffer) -> None:
+        """Write zeros."""
+
+        def run() -> None:  # holds the buffer
+            self._api.clear(buffer.address, buffer.size)
+
+        self.commands.append(run)
+
+    def copy_buffer_to_buffer(
+        self, source: CudaBuffer, start: int, target: CudaBuffer, at: int, nbytes: int
+    ) -> None:
+        """Copy bytes."""
+
+        def run() -> None:  # holds both buffers
+            self._api.copy(target.address + at, source.address + start, nbytes)
+
+        self.commands.append(run)
+
+    def resolve_query_set(
+        self, times: CudaTimes, first: int, count: int, target: CudaBuffer, at: int
+    ) -> None:
+        """Write time stamps, in nanoseconds since the first one."""
+
+        def run() -> None:
+            events = times.events[first : first + count]
+            seconds = [self._api.elapsed(events[0], event) for event in events]
+            stamps = (np.array(seconds) * 1e9).astype(np.uint64)
+            target.memory(target.size)[at : at + stamps.nbytes] = stamps.view(np.uint8)
+            for event in events:
+                self._api.release(event)
+
+        self.commands.append(run)
+
+    def finish(self) -> list[Command]:
+        """Return the commands."""
+        commands, self.commands = self.commands, []
+        return commands
+
+
+class CudaQueue:
+    """Writes from the host, in order with submits."""
+
+    def __init__(self, api: CudaApi) -> None:
+        self._api = api
+
+    def write_buffer(self, buffer: CudaBuffer, start: int, data: Any) -> None:
+        """Write bytes. The data may change after the call."""
+        source = np.frombuffer(data, np.uint8)
+        if buffer.host:
+            buffer.memory(buffer.size)[start : start + source.size] = source
+            return
+        # Memory that is not pinned is copied before the call returns.
+        self._api.copy(buffer.address + start, source.ctypes.data, source.size)
+
+
+class CudaDevice:
+    """What the engine uses of a ``wgpu.GPUDevice``."""
+
+    features: ClassVar = frozenset({"timestamp-query"})
+
+    def __init__(self, api: CudaApi, capability: int) -> None:
+        self.api = api
+        self.capability = capability
+        self.queue = CudaQueue(api)
+
+    def create_buffer(
+        self, *, size: int, usage: int, mapped_at_creation: bool = False
+    ) -> CudaBuffer:
+        """Return new memory; the GPU's is zero."""
+        return CudaBuffer(self.api, size, host=bool(usage & _HOST) and not usage & 0x80)
+
+    def create_command_encoder(self) -> CudaEncoder:
+        """Return an encoder."""
+        return CudaEncoder(self.api)
+
+    def create_query_set(self, *, type: str, count: int) -> CudaTimes:
+        """Return time stamps."""
+        return CudaTimes(count)
+
+    def create_bind_group_layout(self, *, entries: list[dict[str, Any]]) -> None:
+        """Layouts have no meaning here: parameters are packed by the shader."""
+
+    def create_pipeline_layout(self, *, bind_group_layouts: list[Any]) -> None:
+        """Layouts have no meaning here."""
+
+    def create_bind_group(self, *, layout: None, entries: list[dict[str, Any]]) -> CudaGroup:
+        """Return buffers bound together."""
+        return CudaGroup(entries)
+
+    def create_compute_pipeline(self, *, layout: None, compute: dict[str, Any]) -> CudaPipeline:
+        """Return a kernel."""
+        return CudaPipeline(self.api, compute["module"])
+
+    def destroy(self) -> None:
+        """Release the context."""
+        self.api.close()
+
+
+class CudaCalls(PublicCalls):
+    """The calls of the engine for a CUDA device. For the owner's thread only."""
+
+    def __init__(self, device: CudaDevice) -> None:
+        super().__init__(device)
+        self._api = device.api
+        #: Submits in flight: the number, what is reached when it is done, and the commands, which
+        #: hold what the GPU uses.
+        self._events: deque[tuple[int, Any, list[Command]]] = deque()
+        self._mapped: deque[tuple[int, MapToken]] = deque()
+
+    def close(self) -> None:
+        self._events.clear()
+        self._mapped.clear()
+        super().close()
+
+    def shader_module(self, code: str, checks: ShaderChecks) -> Any:
+        return compile_shader(code, checks, self.device.capability)
+
+    def record(
+        self, encoder: Any, pipeline: Any, group: Any, offset: int, across: int, down: int
+    ) -> None:
+        encoder.commands.append(partial(self._launch, pipeline, group, offset, (across, down)))
+
+    def _launch(
+        self, pipeline: CudaPipeline, group: CudaGroup, offset: int, grid: tuple[int, int]
+    ) -> None:
+        shader, block = pipeline.shader, b""
+        if shader.block:
+            block = ctypes.string_at(group.uniform.address + offset, shader.block)
+        packed = group.pack(shader.storage) + block
+        self._api.launch(pipeline.function, grid, shader.workgroup, packed)
+
+    def submit(self, commands: Any) -> int:
+        for command in commands:
+            command()
+        self.submitted += 1
+        self._events.append((self.submitted, self._api.event(), commands))
+        return self.submitted
+
+    def poll(self) -> None:
+        while self._events and self._api.reached(self._events[0][1]):
+            self.finished = self._events.popleft()[0]
+        while self._mapped and self._mapped[0][0] <= self.finished:
+            self._mapped.popleft()[1].set_done()
+
+    def map_to_read(self, buffer: Any, size: int) -> Mapping:
+        return self.map_to_write(buffer)
+
+    def map_to_write(self, buffer: Any) -> Mapping:
+        token = MapToken()
+        self._mapped.append((self.submitted, token))
+        return token, _Done()
+
+    def memory(self, buffer: Any, nbytes: int) -> npt.NDArray[np.uint8]:
+        found: npt.NDArray[np.uint8] = buffer.memory(nbytes)
+        return found
+
+    def unmap(self, buffer: Any, memory: npt.NDArray[np.uint8]) -> None:
+        pass
+
+    def timestamp_period(self) -> float:
+        return 1e-9
+
+
+class _Done:
+    """The promise of memory that is always mapped."""
+
+    def sync_wait(self) -> None:
+        """Return at once."""

@@ -1,0 +1,60 @@
+"""PTX of shaders: WGSL is translated to LLVM IR, which LLVM compiles for NVIDIA's GPUs."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from dala import forks
+from dala.gpu.compute.engines.webgpu.cuda.module import WgslModule
+from dala.gpu.compute.engines.webgpu.cuda.target import GpuTarget
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
+
+#: The newest GPU that LLVM is asked to know; newer ones run its PTX, too.
+NEWEST: Final = 90
+
+_lock = forks.lock()
+
+
+class CompiledShader(NamedTuple):
+    """A kernel's PTX, and what a launch needs."""
+
+    ptx: str
+    workgroup: tuple[int, ...]
+    #: The bindings of storage buffers, in the order of the parameters.
+    storage: tuple[int, ...]
+    #: Bytes of the uniform block; 0 if there is none.
+    block: int
+
+
+def compile_shader(code: str, checks: ShaderChecks, capability: int) -> CompiledShader:
+    """Return the PTX of a shader for GPUs of a capability, such as 90."""
+    import llvmlite.binding as llvm
+
+    # Operations of our own do without checks, and permit fused products: matrix products take half
+    # the time. Kernels of bytes and of users are as exact as on the CPU.
+    own = checks == "none"
+    module = WgslModule(code, GpuTarget(), clamped=not own, fused=own)
+    text = module.llvm()
+    with _lock:
+        machine = _machine(min(capability, NEWEST))
+        made = llvm.parse_assembly(text)
+        tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+        builder = llvm.create_pass_builder(machine, tuning)
+        builder.getModulePassManager().run(made, builder)
+        ptx = machine.emit_assembly(made)
+    uniform = [b.kind.size for b in module.buffers if b.space == "uniform"]
+    storage = tuple(b.binding for b in module.buffers if b.space == "storage")
+    return CompiledShader(ptx, module.workgroup, storage, uniform[0] if uniform else 0)
+
+
+@cache
+def _machine(capability: int) -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    target = llvm.Target.from_triple("nvptx64-nvidia-cuda")
+    return target.create_target_machine(cpu=f"sm_{capability}", features="+ptx81", opt=3)

@@ -1,0 +1,162 @@
+"""Types of WGSL: their layout in buffers, and their names in LLVM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+#: The bytes and the LLVM names of scalars.
+_SCALARS: Final = {
+    "bool": (1, "i1"), "i32": (4, "i32"), "u32": (4, "i32"), "f32": (4, "float"),
+    "f16": (2, "half"), "i64": (8, "i64"), "u64": (8, "i64"), "f64": (8, "double"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class WgslScalar:
+    """A number or a bool; "int" and "float" are literals that take the type beside them."""
+
+    name: str
+
+    @property
+    def abstract(self) -> bool:
+        """Whether this is the type of a literal without a suffix."""
+        return self.name in ("int", "float")
+
+    @property
+    def floating(self) -> bool:
+        """Whether this is a type of floats."""
+        return self.name[0] == "f"
+
+    @property
+    def signed(self) -> bool:
+        """Whether this is a type of integers with a sign."""
+        return self.name[0] == "i"
+
+    @property
+    def bits(self) -> int:
+        """The number of bits."""
+        return 1 if self.name == "bool" else self.size * 8
+
+    @property
+    def size(self) -> int:
+        """Bytes in a buffer."""
+        return _SCALARS[self.name][0]
+
+    align = size
+
+    @property
+    def llvm(self) -> str:
+        """The name of the type in LLVM."""
+        return _SCALARS[self.name][1]
+
+
+@dataclass(frozen=True, slots=True)
+class WgslVector:
+    """Two to four scalars."""
+
+    count: int
+    of: WgslScalar
+
+    @property
+    def size(self) -> int:
+        """Bytes in a buffer."""
+        return self.count * self.of.size
+
+    @property
+    def align(self) -> int:
+        """The multiple of bytes at which values begin."""
+        return (2 if self.count == 2 else 4) * self.of.size
+
+    @property
+    def llvm(self) -> str:
+        """The name of the type in LLVM."""
+        return f"<{self.count} x {self.of.llvm}>"
+
+
+@dataclass(frozen=True, slots=True)
+class WgslArray:
+    """Values of one type; ``count`` is 0 for those of a whole buffer."""
+
+    of: WgslType
+    count: int
+
+    @property
+    def stride(self) -> int:
+        """Bytes from one value to the next."""
+        return -(-self.of.size // self.of.align) * self.of.align
+
+    @property
+    def size(self) -> int:
+        """Bytes in a buffer."""
+        return self.stride * self.count
+
+    @property
+    def align(self) -> int:
+        """The multiple of bytes at which values begin."""
+        return self.of.align
+
+    @property
+    def llvm(self) -> str:
+        """The name of the type in LLVM."""
+        return f"[{self.count} x {self.of.llvm}]"
+
+
+@dataclass(frozen=True, slots=True)
+class WgslStruct:
+    """Named values."""
+
+    name: str
+    fields: tuple[tuple[str, WgslType], ...]
+
+    @property
+    def align(self) -> int:
+        """The multiple of bytes at which values begin."""
+        return max(kind.align for _, kind in self.fields)
+
+    @property
+    def size(self) -> int:
+        """Bytes in a buffer."""
+        _, last = self.fields[-1]
+        end = self.offset(len(self.fields) - 1) + last.size
+        return -(-end // self.align) * self.align
+
+    @property
+    def llvm(self) -> str:
+        """The name of the type in LLVM."""
+        return "{" + ", ".join(kind.llvm for _, kind in self.fields) + "}"
+
+    def offset(self, index: int) -> int:
+        """Return the place of a field in bytes."""
+        at = 0
+        for k, (_, kind) in enumerate(self.fields):
+            at = -(-at // kind.align) * kind.align
+            if k == index:
+                break
+            at += kind.size
+        return at
+
+    def index(self, name: str) -> int:
+        """Return the number of a field."""
+        return [field for field, _ in self.fields].index(name)
+
+
+WgslType: TypeAlias = WgslScalar | WgslVector | WgslArray | WgslStruct
+
+BOOL, I32, U32, F32 = WgslScalar("bool"), WgslScalar("i32"), WgslScalar("u32"), WgslScalar("f32")
+INT, FLOAT = WgslScalar("int"), WgslScalar("float")
+#: The scalars that have names.
+SCALARS: Final = {name: WgslScalar(name) for name in _SCALARS}
+
+
+def scalar_of(kind: WgslType) -> WgslScalar:
+    """Return the type of a number, or of a vector's numbers."""
+    if isinstance(kind, WgslVector):
+        return kind.of
+    assert isinstance(kind, WgslScalar), kind
+    return kind
+
+
+def like(kind: WgslType, scalar: WgslScalar) -> WgslType:
+    """Return the type of as many scalars of another type."""
+    return WgslVector(kind.count, scalar) if isinstance(kind, WgslVector) else scalar

@@ -1,0 +1,1 @@
+"""Larger functions of the kernel language: matrices, sampling, and the prelude."""

@@ -1,0 +1,1 @@
+"""Input: events from windows, pages, notebooks and terminals, and the loop that draws frames."""

@@ -1,0 +1,1 @@
+"""Vector drawing: paths with coverage by exact area, strokes, paints, layers."""

@@ -1,0 +1,79 @@
+"""Load ISF files, with their vertex shaders and pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dala.arguments import checked_path
+from dala.budget import Limits
+from dala.errors import ParameterError, StorageError, StorageNotFound
+from dala.gpu.compute.lang.limits import MAX_SOURCE
+from dala.gpu.compute.passes.program import KernelProgram
+from dala.shaders.checks import check_limits
+from dala.shaders.interactive import isf, read_header
+from dala.typing import PathLike
+
+
+def load(path: PathLike, *, limits: Limits | None = None) -> KernelProgram:
+    """Return the program of an ISF file: a filter, a generator or a transition.
+
+    A vertex shader of the same name (``.vs``) and the pictures that the header imports are read
+    from the folder of the file. Inputs of the header are parameters of the program; images are its
+    inputs. No GPU compiler sees the text: it is parsed, checked and translated to a kernel.
+
+    Args:
+        path: of the file, ``.fs``.
+        limits: ``dala.limits(...)`` for each pass, as for text from strangers.
+
+    Raises:
+        KernelSyntaxError: the text is outside the subset; the message shows the line.
+
+    >>> import tempfile, numpy as np
+    >>> from dala.media import gpu
+    >>> text = '''/*{"INPUTS": [{"NAME": "inputImage", "TYPE": "image"},
+    ...     {"NAME": "gain", "TYPE": "float", "MIN": 0, "MAX": 4, "DEFAULT": 2}]}*/
+    ... void main() {
+    ...     vec4 c = IMG_THIS_PIXEL(inputImage);
+    ...     gl_FragColor = vec4(c.rgb * gain, c.a);
+    ... }'''
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".fs") as file:
+    ...     _ = file.write(text); file.flush()
+    ...     brighter = load(file.name)
+    >>> gpu.apply(np.array([[[10, 20, 30]]], np.uint8), brighter, gain=3.0, device="cpu").tolist()
+    [[[30, 60, 90]]]
+    """
+    file = checked_path("dala.shaders.load", "path", path)
+    check_limits("dala.shaders.load", limits)
+    fragment = _text(file)
+    vertex = file.with_suffix(".vs")
+    header = read_header(fragment)
+    images = {name: _inside(file.parent, where) for name, where in header.imported.items()}
+    return isf(
+        fragment,
+        vertex=_text(vertex) if vertex.is_file() else "",
+        images=images,
+        name=file.stem,
+        limits=limits,
+    )
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(4 * MAX_SOURCE)
+    except OSError as error:
+        kind = StorageNotFound if isinstance(error, FileNotFoundError) else StorageError
+        problem = error.strerror or "it cannot be read"
+        raise kind(f"dala.shaders.load: {str(file)!r}: {problem}.") from None
+    return data.decode("utf-8", errors="replace").lstrip("\ufeff")
+
+
+def _inside(folder: Path, where: str) -> Path:
+    """Return the path of an imported picture, which must stay in the folder of the shader."""
+    inside = folder.resolve()
+    path = (inside / where).resolve()
+    if not path.is_relative_to(inside):
+        raise ParameterError.invalid(
+            "dala.shaders.load", "IMPORTED", "a path in the folder of the shader", where
+        )
+    return path

@@ -1,0 +1,237 @@
+"""Translate calls of GLSL: constructors, functions of the text, built-in ones and images."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+from dala.errors import did_you_mean
+from dala.shaders.glsl.builtin import BUILTINS, DERIVATIVES, TEXTURES
+from dala.shaders.glsl.expressions import GlslExpressions
+from dala.shaders.glsl.terms import CASTS, Expr, GlslFunction, leaves
+from dala.shaders.glsl.tree import (
+    BOOL,
+    FLOAT,
+    KINDS,
+    VEC2,
+    VEC3,
+    VEC4,
+    DeclaredName,
+    GlslNode,
+    GlslType,
+)
+
+
+class Calls(GlslExpressions):
+    """Translates calls; :class:`GlslWriter` adds statements."""
+
+    functions: dict[str, list[GlslFunction]]
+    helpers: set[str]
+    used: set[str]
+    #: Names that stand for the pixel's own place.
+    here: frozenset[str]
+    #: Edges of images by their names in the translation; "clamp" for others.
+    edges: Mapping[str, str]
+
+    # calls ------------------------------------------------------------------------------------
+    def _call(self, node: GlslNode) -> Expr:
+        kind = node.kind or KINDS.get(node.text)
+        if node.text in self.structs and node.text not in self.functions:
+            kind = GlslType("struct", struct=node.text)
+        if kind is not None and kind.length:
+            return self._array(node, kind)
+        if kind is not None:
+            return self._constructed(node, kind)
+        if node.text in self.functions:
+            return self._called(node)
+        if node.text in TEXTURES:
+            return self._texture(node)
+        if node.text in DERIVATIVES:
+            return self.derivative(node)
+        if node.text == "not":
+            (inner,) = self.values(node.parts)
+            return Expr((f"equal({inner.text}, False)",), inner.kind, depth=inner.depth + 1)
+        if node.text not in BUILTINS:
+            names = [*self.functions, *BUILTINS, *TEXTURES]
+            advice = did_you_mean(node.text, names) or "Declare it before."
+            self.fail(node, f"there is no function {node.text!r}", advice)
+        return self._builtin(node, self.values(node.parts))
+
+    @abstractmethod
+    def derivative(self, node: GlslNode) -> Expr:
+        """Translate dFdx, dFdy and fwidth."""
+
+    @abstractmethod
+    def need(self, function: GlslFunction, node: GlslNode) -> GlslFunction:
+        """Translate a function, if that is not done; return the copy of it to call."""
+
+    def _constructed(self, node: GlslNode, kind: GlslType) -> Expr:
+        given = self.values(node.parts)
+        if kind.base == "struct":
+            members: list[DeclaredName] = self.structs[kind.struct]
+            if len(members) != len(given):
+                self.fail(node, f"{kind} takes {len(members)} values, got {len(given)}", "")
+            parts = [self.fitted(e, m.kind, node) for e, m in zip(given, members, strict=True)]
+            return Expr(tuple(t for e in parts for t in e.texts), kind)
+        for e in given:
+            if e.kind.base not in CASTS or e.kind.length or kind.base not in CASTS:
+                self.fail(node, f"{kind}(...) takes numbers, got {e.kind}", "")
+        if kind.columns:
+            return self._matrix(node, kind, given)
+        return self.vector(node, kind, given)
+
+    def _matrix(self, node: GlslNode, kind: GlslType, given: list[Expr]) -> Expr:
+        parts = [self.cast(e, "float") for e in given]
+        total = sum(e.kind.size * (e.kind.columns or 1) for e in parts)
+        one = len(parts) == 1 and (parts[0].kind.scalar or parts[0].kind.columns)
+        if not one and total != kind.size**2:
+            self.fail(node, f"{kind}(...) takes {kind.size**2} numbers, got {total}", "")
+        text = f"{kind}({', '.join(e.text for e in parts)})"
+        return Expr((text,), kind, depth=max(e.depth for e in parts) + 1)
+
+    def _array(self, node: GlslNode, kind: GlslType) -> Expr:
+        if kind.length != len(node.parts):
+            self.fail(node, f"{kind} takes {kind.length} items, got {len(node.parts)}", "")
+        given = [self.fitted(e, kind.item, node) for e in self.values(node.parts)]
+        columns = zip(*(e.texts for e in given), strict=True)
+        return Expr(tuple(f"[{', '.join(c)}]" for c in columns), kind, depth=2)
+
+    def _called(self, node: GlslNode) -> Expr:
+        """Translate a call of a function of the text."""
+        given = self.values(node.parts)
+        found = self._overload(node, given)
+        if found is None:
+            if node.text in BUILTINS:
+                return self._builtin(node, given)
+            kinds = ", ".join(str(e.kind) for e in given)
+            self.fail(node, f"no function {node.text} takes ({kinds})", "Convert the arguments.")
+        found = self.need(found, node)
+        args: list[str] = []
+        outs: list[str] = []
+        for param, part, expr in zip(found.text.params, node.parts, given, strict=True):
+            if param.words & {"out", "inout"}:
+                place = self.target(part)
+                outs += place.texts
+                args += place.texts
+            else:
+                args += self.fitted(expr, param.kind, part).texts
+                self.used.update(expr.texts if expr.kind.base == "sampler" else ())
+        for name in found.reads:
+            args += self.scopes[0][name].texts
+        for name in found.writes:
+            outs += self.scopes[0][name].texts
+        kind = found.text.kind
+        results = () if kind.base == "void" else tuple(e for e, _ in leaves(kind, self.structs))
+        text = f"{found.name}({', '.join(args)})"
+        self.line = node.line
+        if not outs and len(results) == 1:
+            return Expr((text,), kind, depth=max([e.depth for e in given], default=0) + 1)
+        names = tuple(self.fresh() for _ in results)
+        if names or outs:
+            self.emit(f"{', '.join([*names, *outs])} = {text}")
+        return Expr(names, kind)
+
+    def _overload(self, node: GlslNode, given: list[Expr]) -> GlslFunction | None:
+        def cost(f: GlslFunction) -> int:
+            total = 0
+            for param, e in zip(f.text.params, given, strict=True):
+                if e.kind != param.kind:
+                    widens = e.kind.base in ("int", "uint") and param.kind.base in ("uint", "float")
+                    if not widens or e.kind._replace(base=param.kind.base) != param.kind:
+                        return 1000
+                    total += 1
+            return total
+
+        fits = [f for f in self.functions[node.text] if len(f.text.params) == len(given)]
+        best = min(fits, key=cost, default=None)
+        return best if best is not None and cost(best) < 1000 else None
+
+    def _builtin(self, node: GlslNode, given: list[Expr]) -> Expr:
+        name = node.text
+        row = BUILTINS[name]
+        takes = next((t for t in row.takes if len(t) == len(given)), None)
+        if takes is None:
+            self.fail(node, f"{name} takes {len(row.takes[0])} arguments, got {len(given)}", "")
+        if name == "mix" and given[2].kind.base == "bool":
+            return self._selected(node, given)
+        given = self._prepared(node, takes, given)
+        shape = max((e.kind for e in given), key=lambda k: (k.columns, k.size))
+        for e in given:
+            if e.kind != shape and not e.kind.scalar:
+                self.fail(node, f"{name} takes values of one size, got {e.kind} and {shape}", "")
+        if name == "cross" and shape != VEC3:
+            self.fail(node, f"cross takes vectors of three, got {shape}", "")
+        text = "atan2" if name == "atan" and len(given) == 2 else row.text
+        texts = [e.text for e in given]
+        if all(e.value is not None for e in given):
+            texts = [f"{CASTS[e.kind.base]}({e.text})" for e in given]
+        kind = {
+            "float": FLOAT, "bool": GlslType("bool", shape.size), "one bool": BOOL,
+            "int": GlslType("int", shape.size), "uint": GlslType("uint", shape.size),
+            "floats": GlslType("float", shape.size),
+        }.get(row.gives, shape)  # fmt: skip
+        depth = max(e.depth for e in given) + 1
+        return Expr((f"{text}({', '.join(texts)})",), kind, depth=depth)
+
+    def _prepared(self, node: GlslNode, takes: str, given: list[Expr]) -> list[Expr]:
+        found = []
+        for letter, e in zip(takes, given, strict=True):
+            wrong = e.kind.base not in CASTS or e.kind.length
+            if letter in "F1M" and e.kind.base in ("int", "uint"):
+                e = self.cast(e, "float")
+            wrong = wrong or (letter in "F1M" and e.kind.base != "float")
+            wrong = wrong or ((letter == "B") != (e.kind.base == "bool") and letter in "BNI")
+            if wrong or bool(e.kind.columns) != (letter == "M"):
+                self.fail(node, f"{node.text} does not take {e.kind}", "Convert the argument.")
+            found.append(e)
+        if takes[0] in "NA" and any(e.kind.base != "bool" for e in found):
+            found = self.common(node, *found)
+        return found
+
+    def _selected(self, node: GlslNode, given: list[Expr]) -> Expr:
+        first, second = self.common(node, given[0], given[1])
+        text = f"where({given[2].text}, {second.text}, {first.text})"
+        return Expr((text,), first.kind, depth=max(e.depth for e in given) + 1)
+
+    # images -----------------------------------------------------------------------------------
+    def _texture(self, node: GlslNode) -> Expr:
+        name = node.text
+        given = self.values(node.parts)
+        if not 1 <= len(given) <= TEXTURES[name] or given[0].kind.base != "sampler":
+            self.fail(node, f"{name} takes an image first", "Pass a sampler2D or an image input.")
+        img, place = given[0].text, given[1:2]
+        self.used.add(img)
+        if name in ("IMG_SIZE", "textureSize"):
+            size = f"{img}.width, {img}.height"
+            if name == "textureSize":
+                return Expr((f"ivec2({size})",), GlslType("int", 2))
+            return Expr((f"vec2(f32({img}.width), f32({img}.height))",), VEC2)
+        own = name.startswith("IMG_THIS")
+        if (own and self.here) or self._is_here(node):
+            return Expr((f"{self.helper('this_')}({img})",), VEC4, depth=1)
+        if own:
+            place = [self._name(GlslNode("name", node.line, text="isf_FragNormCoord"))]
+        if not place:
+            self.fail(node, f"{name} takes a place", "Pass a vec2.")
+        at = place[0]
+        if name == "texelFetch":
+            text, at = "fetch_", self.fitted(at, GlslType("int", 2), node)
+        else:
+            if at.kind.size > 2 and not at.kind.columns:
+                at = Expr((f"{at.text}.xy",), GlslType(at.kind.base, 2), depth=at.depth + 1)
+            if at.kind.scalar:
+                at = self.vector(node, VEC2, [at])
+            at = self.fitted(at, VEC2, node)
+            text = "texel_" if name in ("IMG_PIXEL", "texture2DRect") else "texture_"
+            text += self.edges.get(img, "clamp")
+        return Expr((f"{self.helper(text)}({img}, {at.text})",), VEC4, depth=at.depth + 1)
+
+    def _is_here(self, node: GlslNode) -> bool:
+        """Return whether an image is read at the pixel's own place."""
+        if len(node.parts) != 2:
+            return False
+        place = node.parts[1]
+        if place.op == "member" and place.text == "xy":
+            place = place.parts[0]
+        own = "gl_FragCoord" if node.text in ("IMG_PIXEL", "texture2DRect") else "isf_FragNormCoord"
+        return place.op == "name" and place.text == own and own in self.here

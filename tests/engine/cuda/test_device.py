@@ -1,0 +1,145 @@
+"""The engine with the CUDA driver: equal to the reference, on the processor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dala.errors import DeviceLostError
+from dala.gpu import compute
+from dala.gpu.compute import Pipeline, Pixel, f32, kernel
+from dala.gpu.compute.engines.webgpu.cuda.api import PARAMETER_BYTES
+from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+
+RNG = np.random.default_rng(5)
+PICTURE = RNG.integers(0, 256, (37, 53, 4), np.uint8)
+
+#: Kernels and operations of every kind of shader, with the shape of their output.
+CALLS = [
+    ("invert", {}, None), ("blur", {"radius": 3}, None), ("blur", {"radius": 9}, None),
+    ("box_blur", {"radius": 4}, None), ("median", {}, None), ("denoise", {}, None),
+    ("gamma", {"value": 1.7}, None), ("hue", {"degrees": 40.0}, None),
+    ("erode", {"radius": 2}, None), ("resize", {"size": (20, 31)}, (31, 20, 4)),
+    ("resize", {"size": (90, 80), "method": "bicubic"}, (80, 90, 4)),
+    ("warp_affine", {"matrix": (0.9, 0.2, 3.0, -0.1, 1.1, -2.0)}, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "shape"), CALLS, ids=[f"{c[0]}-{i}" for i, c in enumerate(CALLS)]
+)
+def test_bytes_equal_the_reference(engine, name, params, shape):
+    found = []
+    for where in (engine.id, "reference"):
+        image = compute.buffer(PICTURE, dtype="u8", device=where)
+        out = compute.buffer_zeros(shape or PICTURE.shape, "u8", device=where)
+        compute.run_kernel(name, [image], out, params)
+        found.append(out.numpy().copy())
+    assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("name", ["reduce_sum", "reduce_max", "argmax", "softmax"])
+def test_workgroups_share_memory(engine, name):
+    numbers = RNG.random((3, 1001), np.float32)
+    found = []
+    for where in (engine.id, "reference"):
+        source = compute.buffer(numbers, device=where)
+        shape = (3, 1001) if name == "softmax" else (1,)
+        outcome = compute.buffer_zeros(shape, "s32" if name == "argmax" else "f32", device=where)
+        compute.run_kernel(name, [source], outcome)
+        found.append(outcome.numpy().copy())
+    np.testing.assert_allclose(*found, rtol=2e-6, atol=1e-6)
+
+
+def test_matrix_products_and_transforms(engine):
+    a, b = RNG.random((70, 90), np.float32), RNG.random((90, 50), np.float32)
+    found = []
+    for where in (engine.id, "reference"):
+        out = compute.buffer_zeros((70, 50), device=where)
+        compute.run_kernel("matmul", [compute.buffer(m, device=where) for m in (a, b)], out)
+        found.append(out.numpy().copy())
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+def test_a_kernel_of_ones_own_with_a_loop(engine):
+    @kernel
+    def rings(px: Pixel, *, count: int = 5) -> Pixel:
+        total = 0.0
+        for k in range(count):
+            total += px.r * f32(k)
+        return px * 0.5 + total % 7.0
+
+    found = []
+    for where in (engine.id, "reference"):
+        out = compute.buffer_zeros(PICTURE.shape, "u8", device=where)
+        rings(compute.buffer(PICTURE, dtype="u8", device=where), out=out, count=9)
+        found.append(out.numpy().copy())
+    assert np.array_equal(*found)
+
+
+def test_large_transfers_and_a_pipeline(engine):
+    large = RNG.integers(0, 256, (700, 801, 4), np.uint8)
+    image = compute.buffer(large, dtype="u8", device=engine.id)
+    out = compute.buffer_zeros(large.shape, "u8", device=engine.id)
+    pipeline = Pipeline()
+    spec = {"op": "run_kernel", "kernel": "invert", "inputs": [image], "output": out, "params": {}}
+    pipeline.add(spec)
+    pipeline.run()
+    assert np.array_equal(out.numpy()[..., :3], 255 - large[..., :3])
+
+
+def test_times_of_dispatches(engine):
+    image = compute.buffer(PICTURE, dtype="u8", device=engine.id)
+    with engine.profile() as times:
+        compute.run_kernel("invert", [image], image)
+        compute.run_kernel("invert", [image], image)
+    assert len(times.seconds) == 2
+    assert all(second >= 0 for second in times.seconds)
+
+
+def test_a_fault_asks_for_a_new_process(engine, monkeypatch):
+    def fault(*arguments: object) -> None:
+        raise RuntimeError("the device is lost: cuLaunchKernel reported ILLEGAL_ADDRESS")
+
+    own = WebGPUEngine(engine.adapter)
+    monkeypatch.setattr(own.device.native.api, "launch", fault)
+    state = own.allocate(1 << 21, zero=True)
+    other = own.allocate(1 << 21, zero=False)
+    own.copy(state, other)
+    with pytest.raises(DeviceLostError, match=r"ILLEGAL_ADDRESS.*Restart the process"):
+        own.synchronize()
+    own.close()
+
+
+def test_memory_is_kept_until_the_work_has_ended(engine, monkeypatch):
+    """The GPU may still use what nothing else holds."""
+    own = WebGPUEngine(engine.adapter)
+    api, ended, freed = own.device.native.api, [False], []
+    monkeypatch.setattr(type(api), "reached", lambda self, event: ended[0])
+    free = type(api).free
+    monkeypatch.setattr(type(api), "free", lambda self, at: (freed.append(at), free(self, at)))
+    own.device.pool.cap = 0  # nothing is reused
+    state, other = own.allocate(1 << 21, zero=True), own.allocate(1 << 21, zero=False)
+    own.copy(state, other)
+    own.release(state)
+    own.release(other)
+    own.owner.call(own.device.flush)
+    assert freed == []
+    ended[0] = True
+    own.synchronize()
+    own.owner.call(own.device.poll)
+    assert len(freed) >= 2
+    own.close()
+
+
+def test_parameters_are_bounded(engine):
+    most = engine.limits["max-uniform-buffer-binding-size"]
+    assert most < PARAMETER_BYTES < 1 << 15
+    assert most + 16 * engine.limits["max-storage-buffers-per-shader-stage"] == PARAMETER_BYTES
+
+
+def test_released_memory_is_the_pool_s(engine):
+    before = engine.stats()["live_buffers"]
+    for _ in range(20):
+        compute.buffer(PICTURE, dtype="u8", device=engine.id).free()
+    assert engine.stats()["live_buffers"] == before
