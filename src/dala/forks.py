@@ -31,7 +31,7 @@ import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 from types import FrameType
-from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, Protocol, TypeVar
 
 from dala.errors import DeviceError, FreedError
 
@@ -255,6 +255,9 @@ class NativeLock:
     In a child that was forked during a call that did not end in time, entering it raises.
     """
 
+    #: Acquires one, and records that it waited; None where no trace runs.
+    waits: ClassVar[Callable[[NativeLock], None] | None] = None
+
     def __init__(self, library: str, settle: Callable[[], object] | None = None) -> None:
         self.library = library
         self._lock = threading.RLock()
@@ -269,7 +272,10 @@ class NativeLock:
                 f"thread of its parent was in a call that took more than {NATIVE_SECONDS:g} s. "
                 "Start processes with multiprocessing.get_context('spawn')."
             )
-        self._lock.acquire()
+        if NativeLock.waits is None:
+            self._lock.acquire()
+        else:
+            NativeLock.waits(self)
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()

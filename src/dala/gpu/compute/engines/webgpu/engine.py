@@ -73,6 +73,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import (
 from dala.gpu.compute.engines.webgpu.wgsl.workgroups import workgroup_bytes
 from dala.gpu.compute.lang.ir import Program
 from dala.memory import add_card
+from dala.trace.recorder import OFF, tracer
 
 #: The most handles of pipelines that the engine keeps for programs, and for shaders of operations.
 MAX_PIPELINES: Final = 256
@@ -215,12 +216,13 @@ class WebGPUEngine(Engine):
         if view.nbytes == 0:
             return
         view = view.cast("B")
-        if view.nbytes <= QUEUED_BYTES:
-            self.owner.post(self.device.write, buffer, memoryview(bytes(view)))
-        elif not MAPPED_BYTES <= view.nbytes <= UPLOAD_BYTES:
-            self.owner.call(self.device.write, buffer, view)
-        else:
-            self._write(buffer, view)
+        with tracer.span("upload", self.id, bytes=view.nbytes) if tracer.on else OFF:
+            if view.nbytes <= QUEUED_BYTES:
+                self.owner.post(self.device.write, buffer, memoryview(bytes(view)))
+            elif not MAPPED_BYTES <= view.nbytes <= UPLOAD_BYTES:
+                self.owner.call(self.device.write, buffer, view)
+            else:
+                self._write(buffer, view)
 
     def _write(self, buffer: DeviceBuffer, view: memoryview) -> None:
         """Upload through mapped memory that this thread fills while the owner continues."""
@@ -235,6 +237,10 @@ class WebGPUEngine(Engine):
         self.owner.post(self.device.write_upload, mapped, buffer, view.nbytes)
 
     def download(self, storage: Storage) -> memoryview:
+        with tracer.span("download", self.id, bytes=storage.nbytes) if tracer.on else OFF:
+            return self._download(storage)
+
+    def _download(self, storage: Storage) -> memoryview:
         if storage.nbytes < MAPPED_BYTES:
             return self.owner.wait(self.download_async(storage))
         buffer, parts = buffer_of(storage), pieces(storage.nbytes)
@@ -313,7 +319,8 @@ class WebGPUEngine(Engine):
     ) -> ComputePipeline:
         try:
             add = self.device.pipelines.add
-            return self.owner.call(add, source, inputs, block, checks, flagged)
+            with tracer.span("compile", what.removesuffix("; its WGSL")) if tracer.on else OFF:
+                return self.owner.call(add, source, inputs, block, checks, flagged)
         except DeviceError as error:
             lines = (f"{n:4} {line}" for n, line in enumerate(source.splitlines(), 1))
             error.add_note("\n".join([f"{what}:", *lines]))
