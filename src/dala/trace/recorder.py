@@ -6,9 +6,9 @@ Code that is traced tests one attribute where no trace runs::
         ...
 
 A record is ``(stage, name, begin, end, thread, frame, facts)``; times are nanoseconds of
-``time.perf_counter_ns``. Stages that begin with ``wait:`` are waits; their fact ``by`` is the
-thread that ended them. ``counter`` and ``done`` records have no length. Threads append to one list,
-which is safe under the GIL, so that nothing here takes a lock.
+``time.perf_counter_ns``. Stages that begin with ``wait:`` are waits; their facts ``by`` and
+``at`` are the thread that ended them, and when. ``counter`` and ``done`` records have no length.
+Threads append to one list, which is safe under the GIL, so that nothing here takes a lock.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from dala import forks
 #: A record: stage, name, begin, end, thread, frame, facts.
 Record: TypeAlias = "tuple[str, str, int, int, int, int | None, dict[str, Any] | None]"
 
+#: Who put or took something: frame, thread and time.
+Here: TypeAlias = "tuple[int | None, int, int]"
 T = TypeVar("T")
 
 #: The most records in memory: about 60 MiB.
@@ -55,6 +57,9 @@ class _Off:
 
     def __exit__(self, *_: object) -> None:
         return None
+
+    def woken(self, here: Here | None) -> None:
+        """Do nothing."""
 
 
 OFF: Final = _Off()
@@ -93,6 +98,8 @@ class _Local(threading.local):
         self.frame: int | None = None
         self.depth = 0
         self.schedule = _Schedule(self.thread)
+        #: The scheduler's delay at the end of the last outermost span; 0 before.
+        self.delay = 0
         self.collecting = 0
 
 
@@ -115,7 +122,9 @@ class Span:
         tracer = self._tracer
         local = tracer.local
         if local.depth == 0:
-            self._delay = local.schedule.delay()
+            self._delay = delay = local.schedule.delay()
+            if delay - local.delay > LEAST_DELAY and local.delay:
+                self.facts["before_ns"] = delay - local.delay
         local.depth += 1
         self._begin = tracer.clock()
         return self
@@ -126,7 +135,8 @@ class Span:
         local.depth -= 1
         if local.depth <= 0:
             local.depth = 0
-            delay = local.schedule.delay() - self._delay if hasattr(self, "_delay") else 0
+            local.delay = local.schedule.delay()
+            delay = local.delay - getattr(self, "_delay", local.delay)
             if delay > LEAST_DELAY:
                 self.facts["delayed_ns"] = delay
         if end - self._begin < self.least:
@@ -143,6 +153,11 @@ class Wait(Span):
     __slots__ = ()
 
     least = LEAST_WAIT
+
+    def woken(self, here: Here | None) -> None:
+        """Note which thread ended it, and when: until this one went on, it waited for its turn."""
+        if here is not None:
+            self.facts["by"], self.facts["at"] = here[1:]
 
 
 class Tracer:
@@ -216,8 +231,8 @@ class Tracer:
         """Return a span of work. ``frame`` is by default the one the thread works on."""
         return Span(self, stage, name, frame, facts)
 
-    def wait(self, what: str, name: str = "", **facts: Any) -> Span:
-        """Return a span of waiting; set ``facts["by"]`` to the thread that ends it."""
+    def wait(self, what: str, name: str = "", **facts: Any) -> Wait:
+        """Return a span of waiting; call its ``woken`` where it is known who ends it."""
         return Wait(self, f"wait:{what}", name, None, facts)
 
     def count(self, name: str, value: float) -> None:
@@ -253,10 +268,10 @@ class Tracer:
     def frame(self, frame: int | None) -> None:
         self.local.frame = frame
 
-    def here(self) -> tuple[int | None, int]:
-        """Return the frame that this thread works on, and the thread."""
+    def here(self) -> Here:
+        """Return the frame that this thread works on, the thread, and the time."""
         local = self.local
-        return local.frame, local.thread
+        return local.frame, local.thread, self.clock()
 
     @property
     def thread(self) -> int:

@@ -24,6 +24,7 @@ from dala.errors import DalaError, ParameterError
 from dala.trace.recorder import Record, tracer
 
 if TYPE_CHECKING:
+    from dala.trace.export import Event
     from dala.trace.report import Report
     from dala.typing import PathLike
 
@@ -55,7 +56,7 @@ class Trace:
         self._folder: Path | None = None
         self._spilled = 0
         self._home = forks.Home()
-        self._events: list[Record] | None = None
+        self._events: list[Event] | None = None
         self._threads: dict[int, dict[int, str]] = {}
         self._notes: dict[str, Any] = {}
 
@@ -112,7 +113,7 @@ class Trace:
                     with suppress(ValueError):  # the last line of a process that was killed
                         made = json.loads(line)
                         names |= {int(n): name for n, name in made["threads"].items()}
-                        self._events += [(process, tuple(r)) for r in made["records"]]
+                        self._events += [(process, _record(*r)) for r in made["records"]]
 
     def _spill(self, records: list[Record]) -> None:
         folder = self._folder
@@ -127,7 +128,7 @@ class Trace:
 
     # results --------------------------------------------------------------------------------------
     @property
-    def events(self) -> list[tuple[int, Record]]:
+    def events(self) -> list[Event]:
         """The records by process, once the trace has ended."""
         if self._events is None or self._folder is not None:
             raise DalaError(f"{_CALL}: the trace has not ended. Read it after its block.")
@@ -154,6 +155,12 @@ def _locked(guard: forks.NativeLock) -> None:
     if not guard.acquire(blocking=False):
         with tracer.wait("lock", guard.library):
             guard.acquire()
+
+
+def _record(*values: Any) -> Record:
+    """Return a record of values that were JSON."""
+    stage, name, begin, end, thread, frame, facts = values
+    return stage, name, begin, end, thread, frame, facts
 
 
 # processes ----------------------------------------------------------------------------------------

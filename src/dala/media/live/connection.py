@@ -27,7 +27,7 @@ from dala.media.live.muxing import Muxer, Samples, Sent, StreamSettings
 from dala.media.live.sender import END, HEADER
 from dala.media.video.source import DecodedFrame, ffmpeg_message
 from dala.secure import certificate_files
-from dala.trace.recorder import OFF, tracer
+from dala.trace.recorder import OFF, Here, tracer
 
 
 class Transport(Protocol):
@@ -221,7 +221,7 @@ class Connection:
         self._items: deque[Item] = deque()
         self._changed = forks.condition()
         self._finishing = self._abandoned = False
-        self._putter: int | None = None
+        self._putter: Here | None = None
         self._captured: dict[int, float] = {}
         #: In a trace, numbers of frames by their slot, and when slot 0 was due.
         self._numbers: dict[int, int | None] = {}
@@ -249,7 +249,7 @@ class Connection:
                 self._items[waiting[0]] = old._replace(picture=None)
                 self._meter.dropped += 1
             self._items.append(item)
-            self._putter = tracer.thread if tracer.on else None
+            self._putter = tracer.here() if tracer.on else None
             self._changed.notify_all()
 
     def is_stuck(self, timeout: float) -> bool:
@@ -368,7 +368,7 @@ class Connection:
             with tracer.wait("", "frames to send") if tracer.on else OFF as waited:
                 while not self._items and not self._finishing:
                     self._changed.wait(0.5)
-                waited.facts["by"] = self._putter
+                waited.woken(self._putter)
             if not self._items:
                 return None
             self.busy_since = monotonic()

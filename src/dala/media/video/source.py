@@ -32,7 +32,7 @@ from dala.media.video.reach import (
     is_named_as_picture,
 )
 from dala.media.video.streams import ByteStream, Cursor, SharedStream, cut_off
-from dala.trace.recorder import OFF, tracer
+from dala.trace.recorder import OFF, Here, tracer
 from dala.typing import PathLike
 from dala.untrusted.address import Address, scheme_of
 from dala.untrusted.requests import HostRequests
@@ -345,7 +345,7 @@ class FrameQueue:
     def __init__(self, size: int, policy: str, name: str = "frames") -> None:
         #: What waits in it, for traces.
         self.name = name
-        self._taker: int | None = None
+        self._taker: Here | None = None
         self.dropped = 0
         #: When the last frame that was taken had been put, by ``time.monotonic``.
         self.arrived = 0.0
@@ -354,7 +354,7 @@ class FrameQueue:
         self._size = size
         self._policy = policy
         #: Frames, when they were put, and by which thread, working on which frame of a trace.
-        self._items: deque[tuple[DecodedFrame, float, tuple[int | None, int] | None]] = deque()
+        self._items: deque[tuple[DecodedFrame, float, Here | None]] = deque()
         self._changed = forks.condition()
         self._ended = False
         #: Whether the consumer has closed the queue.
@@ -376,7 +376,7 @@ class FrameQueue:
             with tracer.wait("room for", self.name) if tracer.on else OFF as waited:
                 while len(self._items) >= self._size and not self.closed:
                     self._changed.wait(0.5)  # with a timeout, so that Ctrl-C works everywhere
-                waited.facts["by"] = self._taker
+                waited.woken(self._taker)
             if self.closed:
                 return False
             self._items.append((item, monotonic(), tracer.here() if tracer.on else None))
@@ -436,10 +436,10 @@ class FrameQueue:
                 raise error
             return None
 
-    def _traced(self, note: tuple[int | None, int] | None) -> None:
+    def _traced(self, note: Here | None) -> None:
         """Go on with the frame that was taken, in a trace."""
-        self._taker = tracer.thread
         tracer.frame = note[0] if note else None
+        self._taker = tracer.here()
         tracer.count(f"{self.name} waiting", len(self._items))
         if self.dropped:
             tracer.dropped(self.name, self.dropped)
