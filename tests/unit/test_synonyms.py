@@ -11,11 +11,12 @@ from dala.gpu import Path, Surface
 from dala.gpu.compute.lang.parser import FUNCTIONS
 from dala.gpu.input.calls import CURSORS
 from dala.gpu.input.events import EVENT_TYPES
-from dala.media import Scene
+from dala.media import Frame, Scene
 from dala.media.audio import Audio
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.scene.nodes.property_types import PLACES
 from dala.media.scene.nodes.shape import ShapeNode
+from dala.media.scene.nodes.text import TextNode
 from dala.media.sources.easing import EASINGS
 from dala.media.text.fonts.faces import GENERIC
 from dala.media.transitions import TRANSITIONS
@@ -38,6 +39,8 @@ KINDS = {
     "paths": dir(Path),
     "sounds": dir(Audio),
     "scenes": dir(Scene),
+    "texts": TextNode.PROPERTIES,
+    "frames": dir(Frame),
 }
 
 
@@ -86,6 +89,21 @@ KINDS = {
         ("paths", "bezierCurveTo", ["cubic_to"]),
         ("sounds", "delay", ["at"]),
         ("scenes", "write_videofile", ["render_to"]),
+        ("filters", "bloom", []),
+        ("functions", "crossfade", ["mix"]),
+        ("texts", "font_size", ["size"]),
+        ("texts", "fontsize", ["size"]),
+        ("texts", "alpha", ["opacity"]),
+        ("texts", "font_family", ["font"]),
+        ("texts", "text_align", ["align"]),
+        ("texts", "angle", ["rotation"]),
+        ("texts", "fill", ["color"]),
+        ("texts", "border_radius", ["radius"]),
+        ("texts", "line_spacing", ["line_height"]),
+        ("frames", "size", ["height", "width"]),
+        ("frames", "to_numpy", ["numpy"]),
+        ("frames", "to_image", ["to_pil"]),
+        ("frames", "mode", ["format"]),
     ],
 )
 def test_what_a_name_means(kind, name, expected):
