@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import dala.media.audio
+import dala.media.video
+
 from dala.cli import COMMANDS
 from dala.errors import did_you_mean
 from dala.errors.synonyms import _rows, meant_by, normalized
@@ -20,6 +23,7 @@ from dala.media.scene.nodes.text import TextNode
 from dala.media.sources.easing import EASINGS
 from dala.media.text.fonts.faces import GENERIC
 from dala.media.transitions import TRANSITIONS
+from dala.media.video import Reader
 from dala.media.video.encode import CODECS
 from dala.media.video.options import EncodeOptions
 
@@ -41,6 +45,10 @@ KINDS = {
     "scenes": dir(Scene),
     "texts": TextNode.PROPERTIES,
     "frames": dir(Frame),
+    "readers": dir(Reader),
+    "media": dir(dala.media),
+    "video": dir(dala.media.video),
+    "audio": dir(dala.media.audio),
 }
 
 
@@ -104,6 +112,11 @@ KINDS = {
         ("frames", "to_numpy", ["numpy"]),
         ("frames", "to_image", ["to_pil"]),
         ("frames", "mode", ["format"]),
+        ("readers", "frame_count", ["frames"]),
+        ("media", "imread", ["Frame"]),
+        ("video", "VideoFileClip", ["open"]),
+        ("video", "VideoWriter", ["write"]),
+        ("audio", "sine", ["tone"]),
     ],
 )
 def test_what_a_name_means(kind, name, expected):

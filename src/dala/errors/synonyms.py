@@ -170,6 +170,14 @@ key_up: key release, key released
 char: text input, key typed, input
 drop: drop file, dropped
 pointer: mouse, mouse pos, cursor pos, mouseX, mouseY, hand, pointing hand
+open: VideoCapture, VideoFileClip, AudioFileClip, read, load, capture
+write: VideoWriter, ImageSequenceClip, save, to file
+Frame: imread, Image, open image, read image, load image
+Scene: CompositeVideoClip, composition, canvas
+frames: n frames, frame count, nb frames, number of frames
+seek: at, goto, set time, t
+fps: frame rate, rate, get fps
+tone: sine, beep, sin
 clear: background, erase, fill screen
 transformed: rotate, translate, push matrix, save state
 text: draw text, fill text, put text, ibeam, caret
