@@ -22,6 +22,7 @@ Libraries that are in the middle of a native call cannot be reset. They are call
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import sys
@@ -164,6 +165,29 @@ def semaphore(value: int) -> threading.Semaphore:
     True
     """
     return _Semaphore(value)
+
+
+class ThreadLocal(threading.local):
+    """Attributes of each thread. Its owner replaces it in a forked child.
+
+    >>> class Depth(ThreadLocal):
+    ...     value = 0
+    >>> Depth().value
+    0
+    """
+
+
+def at_child_exit(function: Callable[[], object]) -> None:
+    """Call a function when this process ends, also in one that multiprocessing has forked.
+
+    >>> at_child_exit(lambda: None)
+    """
+    atexit.register(function)
+    if "multiprocessing" in sys.modules:  # whose forked children run no atexit functions
+        from multiprocessing.util import Finalize, register_after_fork
+
+        # It forgets what was to be called at the end, and then calls this.
+        register_after_fork(function, lambda kept: Finalize(None, kept, exitpriority=0))
 
 
 def simple_queue() -> SimpleQueue[T]:

@@ -138,9 +138,7 @@ class Frame(FilterAdvice, Closing):
         self.primaries = _color_attribute("primaries", primaries)
         self.transfer = _color_attribute("transfer", transfer)
         self.siting = _color_attribute("siting", siting)
-        self.hdr = hdr
-        self.tags = tags
-        #: Its number in the trace that runs; None without one.
+        self.hdr, self.tags = hdr, tags
         self.trace_id = tracer.frame if tracer.on else None
 
     @classmethod
@@ -149,11 +147,9 @@ class Frame(FilterAdvice, Closing):
         made = cls.__new__(cls)
         made.format, made.width, made.height = "rgba", width, height
         made.pixels, made.pts, made.time_base = pixels, pts, time_base
-        made.duration, made.pictures = None, 1
+        made.duration, made.pictures, made.tags, made.hdr = None, 1, None, None
         made.range, made.primaries, made.transfer, made.siting = "full", "bt709", "srgb", "left"
-        made.tags = None
         made.matrix = "bt709" if width >= 1280 or height > 576 else "bt601"
-        made.hdr = None
         made.trace_id = tracer.frame if tracer.on else None
         return made
 

@@ -27,7 +27,7 @@ from dala.trace.recorder import OFF, tracer
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from dala.trace.session import Trace
+    from dala.trace.session import TraceRun
     from dala.typing import PathLike
 
 
@@ -36,7 +36,7 @@ class _TraceModule(ModuleType):
 
     def __call__(
         self, path: PathLike | None = None, *, seconds: float = 60.0, all: bool = False
-    ) -> Trace:
+    ) -> TraceRun:
         """Return a trace: a context manager that records what its block does.
 
         Args:
@@ -48,9 +48,9 @@ class _TraceModule(ModuleType):
             ParameterError: an argument is invalid, or the folder is not there.
             DalaError: a trace runs already.
         """
-        from dala.trace.session import Trace
+        from dala.trace.session import TraceRun
 
-        return Trace(path, seconds, all)
+        return TraceRun(path, seconds, all)
 
     def span(
         self, name: str, *, frame: object = None, **facts: Any

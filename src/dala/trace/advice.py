@@ -1,4 +1,4 @@
-"""The causes of late frames in words, with the option to change."""
+"""Phrases for the causes of late frames, and the option to change for each."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _WAITS: Final = {
 
 
 def phrase_for(stage: str, name: str) -> str:
-    """Return what a frame waited for, in words.
+    """Return the phrase for what a frame waited for.
 
     >>> phrase_for("encode", "libx264 medium, 2 threads"), phrase_for("user", "my step")
     ('the encoder', 'my step')

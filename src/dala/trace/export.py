@@ -32,7 +32,7 @@ MOST_BYTES: Final = 2 << 30
 def json_events(events: Iterable[Event], threads: Threads) -> Iterator[Json]:
     """Yield the events of a trace as JSON objects."""
     for process, names in threads.items():
-        yield _meta("process_name", process, 0, f"dala {process}")
+        yield _meta("process_name", process, 0, "dala")
         for number, name in names.items():
             yield _meta("thread_name", process, number, name)
     flows: dict[int, list[tuple[int, int, int]]] = {}

@@ -38,7 +38,7 @@ class Piece(NamedTuple):
     root: Record
 
 
-class Timeline:
+class Lanes:
     """The spans of all lanes, flattened to the innermost ones."""
 
     def __init__(self, events: Iterable[Event]) -> None:
@@ -65,8 +65,13 @@ class Timeline:
                 found[key] = found.get(key, 0) + nanoseconds
 
         at, hops = until, 0
+        #: Lanes that gave work to one that does nothing in between: a device, a pool.
+        givers: list[Lane] = []
         while at > since:
             piece = self._before(lane, at)
+            if (piece is None or piece.end < at) and givers:
+                lane = givers.pop()
+                continue
             if piece is None or piece.end < at:
                 begin = since if piece is None else max(piece.end, since)
                 delay = min(self._delay_before(lane, at), at - begin)
@@ -77,6 +82,8 @@ class Timeline:
             begin, span = max(piece.begin, since), piece.span
             waker = self._waker(lane, span, at) if is_wait(span) and hops < _HOPS else None
             if waker is not None:
+                if "by" not in (span[6] or {}):
+                    givers.append(lane)
                 lane, woken = waker
                 hops = hops + 1 if woken >= at else 0
                 woken = max(woken, since)

@@ -13,13 +13,14 @@ Threads append to one list, which is safe under the GIL, so that nothing here ta
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic, perf_counter_ns
-from typing import Any, Final, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 from dala import forks
 
@@ -29,6 +30,7 @@ Record: TypeAlias = "tuple[str, str, int, int, int, int | None, dict[str, Any] |
 #: Who put or took something: frame, thread and time.
 Here: TypeAlias = "tuple[int | None, int, int]"
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: The most records in memory: about 60 MiB.
 MOST: Final = 200_000
@@ -89,7 +91,7 @@ class _Schedule:
             os.close(self._file)
 
 
-class _Local(threading.local):
+class _Local(forks.ThreadLocal):
     """What the recorder knows of a thread."""
 
     def __init__(self, names: dict[int, str]) -> None:
@@ -103,7 +105,7 @@ class _Local(threading.local):
         self.collecting = 0
 
 
-class Span:
+class WorkSpan:
     """A span of work or a wait: from entering to leaving a ``with`` block."""
 
     __slots__ = ("_begin", "_delay", "_frame", "_tracer", "facts", "name", "stage")
@@ -147,7 +149,7 @@ class Span:
         )
 
 
-class Wait(Span):
+class WaitSpan(WorkSpan):
     """A span of waiting; most waits end at once."""
 
     __slots__ = ()
@@ -227,13 +229,13 @@ class Tracer:
         del records[: max(old, count - MOST + STEP)]
         self._look = len(records) + STEP
 
-    def span(self, stage: str, name: str = "", frame: int | None = None, **facts: Any) -> Span:
+    def span(self, stage: str, name: str = "", frame: int | None = None, **facts: Any) -> WorkSpan:
         """Return a span of work. ``frame`` is by default the one the thread works on."""
-        return Span(self, stage, name, frame, facts)
+        return WorkSpan(self, stage, name, frame, facts)
 
-    def wait(self, what: str, name: str = "", **facts: Any) -> Wait:
+    def wait(self, what: str, name: str = "", **facts: Any) -> WaitSpan:
         """Return a span of waiting; call its ``woken`` where it is known who ends it."""
-        return Wait(self, f"wait:{what}", name, None, facts)
+        return WaitSpan(self, f"wait:{what}", name, None, facts)
 
     def count(self, name: str, value: float) -> None:
         """Record the value of a counter."""
@@ -303,6 +305,35 @@ class Tracer:
 tracer: Final = Tracer()
 
 forks.in_child(tracer.forget)
+
+
+def traced(stage: str, name: str = "", *, new: bool = False) -> Callable[[F], F]:
+    """Return a decorator: calls of the function are spans; with ``new`` each is a new frame's.
+
+    >>> @traced("compose", "scene")
+    ... def draw():
+    ...     return 1
+    >>> draw()
+    1
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **named: Any) -> Any:
+            if not tracer.on:
+                return function(*args, **named)
+            before = tracer.frame
+            if new:
+                tracer.new_frame()
+            try:
+                with tracer.span(stage, name):
+                    return function(*args, **named)
+            finally:
+                tracer.frame = before
+
+        return cast(F, call)
+
+    return decorate
 
 
 def each(stage: str, items: Iterable[T], *, new: bool = False) -> Iterator[T]:

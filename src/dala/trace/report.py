@@ -19,7 +19,7 @@ from dala.arguments import Quantity
 from dala.errors import counted
 from dala.trace.advice import advice_for, phrase_for
 from dala.trace.export import Event, Threads, read
-from dala.trace.path import IDLE, Key, Timeline
+from dala.trace.path import IDLE, Key, Lanes
 
 #: The share of a frame's lost time from which a cause is named.
 NAMED: Final = 0.2
@@ -66,7 +66,7 @@ class Cause:
 
     @property
     def phrase(self) -> str:
-        """The cause in words."""
+        """The cause as text."""
         return phrase_for(self.stage, self.name)
 
     @property
@@ -75,8 +75,8 @@ class Cause:
         return advice_for(self.stage, self.name)
 
 
-class Report:
-    """The late frames of a trace and their causes; ``print(report)`` says it in words."""
+class TraceReport:
+    """The late frames of a trace and their causes; ``print(report)`` shows it."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Report:
         #: Milliseconds that a frame may be late, and those that it may take; None for the usual.
         self.tolerance = milliseconds.check(call, "tolerance", tolerance)
         self.budget = None if budget is None else milliseconds.check(call, "budget", budget)
-        self._timeline = Timeline(events)
+        self._lanes = Lanes(events)
         self.threads = threads
         self.frames: list[FrameTimes] = []
         self.dropped: dict[str, int] = {}
@@ -114,7 +114,7 @@ class Report:
 
     # frames -----------------------------------------------------------------------------------
     def _sink(self, done: list[Event]) -> None:
-        """Add the frames that came to one place."""
+        """Add the frames of one output."""
         dues = [due for _, record in done if (due := (record[6] or {}).get("due")) is not None]
         timed = len(dues) == len(done)
         gaps = [(b[1][3] - a[1][3]) / 1e6 for a, b in pairwise(done)]
@@ -128,7 +128,7 @@ class Report:
         found: list[FrameTimes] = []
         for number, (gap, behind_by) in enumerate(zip(gaps, late, strict=True), 1):
             process, record = done[number]
-            path = self._timeline.path((process, record[4]), record[3], done[number - 1][1][3])
+            path = self._lanes.path((process, record[4]), record[3], done[number - 1][1][3])
             times = {key: ns / 1e6 for key, ns in path.items()}
             made = FrameTimes(record[1], record[5], record[3], gap, behind_by, times)
             found.append(made)

@@ -11,7 +11,6 @@ import atexit
 import json
 import os
 import shutil
-import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +24,7 @@ from dala.trace.recorder import Record, tracer
 
 if TYPE_CHECKING:
     from dala.trace.export import Event
-    from dala.trace.report import Report
+    from dala.trace.report import TraceReport
     from dala.typing import PathLike
 
 #: The environment variables that name a file to trace to, and the folder of children.
@@ -38,7 +37,7 @@ SECONDS: Final = 60.0
 _CALL: Final = "dala.trace"
 
 
-class Trace:
+class TraceRun:
     """A trace that runs while its block does, and is written when it ends.
 
     Returned by ``dala.trace(path)``. ``report()`` says why frames were late.
@@ -134,20 +133,20 @@ class Trace:
             raise DalaError(f"{_CALL}: the trace has not ended. Read it after its block.")
         return self._events
 
-    def report(self, *, tolerance: float = 8.0, budget: float | None = None) -> Report:
+    def report(self, *, tolerance: float = 8.0, budget: float | None = None) -> TraceReport:
         """Return the report on late frames, once the trace has ended.
 
         Args:
             tolerance: milliseconds that a frame may be late.
             budget: milliseconds of a frame; by default its due time, else the usual time of one.
         """
-        from dala.trace.report import Report
+        from dala.trace.report import TraceReport
 
-        return Report(self.events, self._threads, tolerance=tolerance, budget=budget)
+        return TraceReport(self.events, self._threads, tolerance=tolerance, budget=budget)
 
     def __repr__(self) -> str:
         state = "ended" if self._events is not None else "running" if self._folder else "new"
-        return f"<Trace {'' if self.path is None else str(self.path)!r} {state}>"
+        return f"<TraceRun {'' if self.path is None else str(self.path)!r} {state}>"
 
 
 def _locked(guard: forks.NativeLock) -> None:
@@ -189,11 +188,7 @@ def _record_part(folder: Path) -> None:
 
     tracer.start(1e9, lambda records: _append(folder, records))
     tracer.finished.append(finished)
-    atexit.register(flush)
-    if "multiprocessing" in sys.modules:  # whose forked children run no atexit functions
-        from multiprocessing.util import Finalize
-
-        Finalize(None, flush, exitpriority=0)
+    forks.at_child_exit(flush)
 
 
 def _in_child() -> None:
@@ -207,7 +202,7 @@ def from_environment() -> None:
     if PARTS in os.environ:
         _in_child()
     elif path:
-        Trace(path, SECONDS, False).start()
+        TraceRun(path, SECONDS, False).start()
 
 
 forks.in_child(_in_child)

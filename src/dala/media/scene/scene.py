@@ -53,7 +53,7 @@ from dala.media.sources.seconds import Moment
 from dala.media.texture import Texture, TexturePool
 from dala.memory import new_accounts
 from dala.resources import Closing, track, untrack
-from dala.trace.recorder import OFF, tracer
+from dala.trace.recorder import traced
 from dala.typing import ColorLike
 
 AnyNode = TypeVar("AnyNode", bound=Node)
@@ -260,16 +260,11 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
     def _number(self, moment: Moment) -> int:
         return round(moment.seconds * self._clock.rate)
 
+    @traced("compose", "scene", new=True)
     def _render(self, time: float | Fraction | None, reduction: int) -> Frame:
+        begin = perf_counter()
         self._check_open("Scene.render")
         check_deadline("Scene.render")
-        if tracer.on:
-            tracer.new_frame()
-        with tracer.span("compose", "scene") if tracer.on else OFF:
-            return self._rendered(time, reduction)
-
-    def _rendered(self, time: float | Fraction | None, reduction: int) -> Frame:
-        begin = perf_counter()
         moment = self._clock.moment(time)
         with Charging(self.accounts), self._compositor.batched():
             self._reduce(reduction)
@@ -334,8 +329,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
         if len(pool.framebuffers) == 1 and pool.reduction == 1:
             base.note_changes(layer)
             base.consider(layer, rects)
-        with tracer.span("compose", "paint") if tracer.on else OFF:
-            drawn = paint(self._drawer, layer, surface, due, self._background, base)
+        drawn = paint(self._drawer, layer, surface, due, self._background, base)
         layer.painted()
         if self.frame_count % 32 == 31:
             pool.trim()

@@ -23,7 +23,7 @@ from dala.media.video.source import DecodedFrame, VideoSource, turn_of
 from dala.media.video.timing import header_duration
 from dala.notices import notify
 from dala.offload import AsyncIterating, LoopWorker, in_event_loop
-from dala.trace.recorder import OFF, tracer
+from dala.trace.recorder import traced
 
 CALL: Final = "video.open"
 #: A time to seek.
@@ -393,12 +393,9 @@ class Reader(AsyncIterating[Frame]):
             width, height = height, width
         return width, height
 
+    @traced("convert", "decoded frame")
     def _made(self, decoded: DecodedFrame, borrow: bool = False) -> Frame | BorrowedFrame:
         """Return a decoded frame in the wanted form; ``borrow`` takes the decoder's own memory."""
-        with tracer.span("convert", f"to {self.format}") if tracer.on else OFF:
-            return self._converted(decoded, borrow)
-
-    def _converted(self, decoded: DecodedFrame, borrow: bool) -> Frame | BorrowedFrame:
         opened, options, device = self._resources.opened, self.options, self.options.device
         codec = opened.stream.codec_context.name
         colors = color.color_info(decoded, codec, options.matrix, options.range)

@@ -73,7 +73,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import (
 from dala.gpu.compute.engines.webgpu.wgsl.workgroups import workgroup_bytes
 from dala.gpu.compute.lang.ir import Program
 from dala.memory import add_card
-from dala.trace.recorder import OFF, tracer
+from dala.trace.recorder import OFF, traced, tracer
 
 #: The most handles of pipelines that the engine keeps for programs, and for shaders of operations.
 MAX_PIPELINES: Final = 256
@@ -236,11 +236,8 @@ class WebGPUEngine(Engine):
             mapped.released = True
         self.owner.post(self.device.write_upload, mapped, buffer, view.nbytes)
 
+    @traced("download")
     def download(self, storage: Storage) -> memoryview:
-        with tracer.span("download", self.id, bytes=storage.nbytes) if tracer.on else OFF:
-            return self._download(storage)
-
-    def _download(self, storage: Storage) -> memoryview:
         if storage.nbytes < MAPPED_BYTES:
             return self.owner.wait(self.download_async(storage))
         buffer, parts = buffer_of(storage), pieces(storage.nbytes)
