@@ -8,7 +8,7 @@ from typing import Final
 from dala.trace.path import IDLE, Key
 from dala.trace.report import FrameTimes, TraceReport, stages_of
 
-#: Colors of stages, told apart also by those who see few colors; the others are gray.
+#: Colors of stages, as different as they can be; other stages have one color.
 COLORS: Final = {
     "demux": "#7f7f7f", "decode": "#1f77b4", "deinterlace": "#17becf", "convert": "#aec7e8",
     "upload": "#98df8a", "download": "#2ca02c", "compile": "#d62728", "pass": "#9467bd",

@@ -100,11 +100,10 @@ def read(path: Path) -> tuple[list[Event], dict[int, dict[int, str]], Json]:
     Raises:
         ParameterError: it is no trace of Dala.
     """
-    call = "dala why"
     if not path.is_file():
-        raise ParameterError(f"{call}: no such file: {str(path)!r}.")
+        raise ParameterError(f"no such file: {str(path)!r}.")
     if path.stat().st_size > MOST_BYTES:
-        raise ParameterError(f"{call}: {str(path)!r} has more than {MOST_BYTES >> 30} GiB.")
+        raise ParameterError(f"{str(path)!r} has more than {MOST_BYTES >> 30} GiB.")
     try:
         found = json.loads(path.read_bytes())
         notes = found["otherData"]
@@ -116,8 +115,7 @@ def read(path: Path) -> tuple[list[Event], dict[int, dict[int, str]], Json]:
             _take(event, events, threads)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ParameterError(
-            f"{call}: {str(path)!r} is no trace of Dala. `dala --trace {path.name} COMMAND` "
-            "writes one."
+            f"{str(path)!r} is no trace of Dala. `dala --trace {path.name} COMMAND` writes one."
         ) from None
     return events, threads, notes
 

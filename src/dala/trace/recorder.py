@@ -19,6 +19,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from time import monotonic, perf_counter_ns
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
@@ -71,24 +72,26 @@ class _Schedule:
     """How long the system let a thread wait for a processor, from Linux's schedstat."""
 
     def __init__(self, thread: int) -> None:
+        self._path = f"/proc/self/task/{thread}/schedstat"
+        #: The open file; -1 before the first look, -2 where the system has none.
         self._file = -1
-        try:
-            self._file = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:  # another system
-            return
 
     def delay(self) -> int:
         """Return the nanoseconds so far; 0 where they are unknown."""
-        if self._file < 0:
-            return 0
         try:
+            if self._file == -1:
+                self._file = -2
+                self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            if self._file < 0:
+                return 0
             return int(os.pread(self._file, 64, 0).split()[1])
         except (OSError, IndexError, ValueError):
             return 0
 
     def __del__(self) -> None:
         if self._file >= 0:
-            os.close(self._file)
+            with suppress(OSError):
+                os.close(self._file)
 
 
 class _Local(forks.ThreadLocal):

@@ -86,7 +86,7 @@ class TraceReport:
         tolerance: float = 8.0,
         budget: float | None = None,
     ) -> None:
-        call, milliseconds = "Trace.report", Quantity(0, unit="milliseconds")
+        call, milliseconds = "report", Quantity(0, unit="milliseconds")
         #: Milliseconds that a frame may be late, and those that it may take; None for the usual.
         self.tolerance = milliseconds.check(call, "tolerance", tolerance)
         self.budget = None if budget is None else milliseconds.check(call, "budget", budget)
