@@ -164,7 +164,7 @@ class EffectNode(Node):
     POSITIONAL = ("type", "input")
     EXTRA = "params"
     EXTRA_DESCRIPTION = "The filter's parameters."
-    __slots__ = ("filter", "fixed", "input", "params", "revision")
+    __slots__: tuple[str, ...] = ("filter", "fixed", "input", "params", "revision")
 
     corner_radius = Property(0.0, t.NumberType(0.0), "Radius of the corners.", unit="pixels")
 
