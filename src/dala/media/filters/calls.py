@@ -295,7 +295,7 @@ def convert(
     else:
         picture = read(img, width, height, name)
     if name == "preprocess":
-        picture.kind = "buffer" if isinstance(picture.pixels, Buffer) else "array"
+        picture.kind = "buffer" if picture.kind in ("frame", "buffer") else "array"
         picture.given = picture.pixels  # the result is numbers for a model, not a picture
     steps = declared_steps(declared()[name], picture.shape, picture.dtype, given, name)
     return run_on(picture, steps, out, device, name)
