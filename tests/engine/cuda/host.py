@@ -266,6 +266,9 @@ class HostApi:
         for row in range(count):
             ctypes.memmove(target + row * nbytes, source + row * pitch, nbytes)
 
+    def enter(self) -> None:
+        pass
+
     #: The stream's handle.
     stream = 77
 

@@ -11,7 +11,6 @@ from typing import Final, cast
 import numpy as np
 
 from dala.errors import ParameterError, did_you_mean
-from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
 from dala.media.filters.declarations import declared, module_of
 from dala.media.filters.plans import FilterValue, Values, apply, declared_steps, run_on

@@ -154,6 +154,9 @@ class TensorSharing(Protocol):
     def ordinal_of(self, engine: Any) -> int:
         """Return the GPU's number, as CUDA counts."""
 
+    def enter(self, engine: Any) -> None:
+        """Make the GPU's context that of this thread, for other libraries."""
+
     def adopt_tensor(self, engine: Any, tensor: Any) -> SharedTensor | None:
         """Return a tensor as storage, or None if it is elsewhere."""
 

@@ -50,7 +50,7 @@ class CudaApi:
         cu = self._cu = _bindings()
         self._device = self._ask("cuDeviceGet", ordinal)
         self._context = self._ask("cuDevicePrimaryCtxRetain", self._device)
-        self._ask("cuCtxSetCurrent", self._context)
+        self.enter()
         self._stream = self._ask("cuStreamCreate", cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
         self._packed = ctypes.create_string_buffer(PARAMETER_BYTES)
         self._bytes = ctypes.c_size_t()
@@ -58,6 +58,10 @@ class CudaApi:
             _POINTER, ctypes.addressof(self._packed), _SIZE, ctypes.addressof(self._bytes), 0
         )
         self._where = ctypes.addressof(self._extra)
+
+    def enter(self) -> None:
+        """Make the context that of this thread."""
+        self._ask("cuCtxSetCurrent", self._context)
 
     @property
     def stream(self) -> int:

@@ -55,6 +55,11 @@ def ordinal_of(engine: WebGPUEngine) -> int:
     return int(engine.id.partition(":")[2])
 
 
+def enter(engine: WebGPUEngine) -> None:
+    """Make the GPU's context that of this thread, for other libraries."""
+    engine.device.native.api.enter()
+
+
 def adopt_tensor(engine: WebGPUEngine, tensor: Any) -> SharedTensor | None:
     """Return a tensor's memory as storage, or None if it is not in the memory of this GPU.
 
