@@ -229,7 +229,7 @@ _delete_versioned = _Deleter(lambda address: _drop(_Versioned, address))
 
 
 def _end(capsule: int) -> None:
-    """Drop a capsule that nobody has taken."""
+    """Drop a capsule that no one has taken."""
     with suppress(Exception):
         for name, kind in _NAMES.items():
             if _is_valid(capsule, name):
