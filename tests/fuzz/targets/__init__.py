@@ -9,6 +9,7 @@ from tests.fuzz.target import Target
 
 #: For each target: its module, its class, and the package it needs, if any.
 TABLE = {
+    "shaders": ("shaders", "Shaders", ""),
     "streams": ("streams", "Streams", ""),
     "kernels": ("kernels", "Kernels", ""),
     "cube": ("tables", "CubeFiles", ""),
