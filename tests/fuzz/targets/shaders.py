@@ -96,7 +96,11 @@ class Shaders(Target):
         fragment, _, vertex = text.partition("\0")
         try:
             with dala.limits(time=20):
-                made = isf(fragment, vertex=vertex) if kind == b"i" else shadertoy(fragment, channels=["a"])
+                made = (
+                    isf(fragment, vertex=vertex)
+                    if kind == b"i"
+                    else shadertoy(fragment, channels=["a"])
+                )
         except CommandTimeout:
             raise AssertionError("it took 20 s to translate") from None
         return _told(made)
