@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-#: Those that want a camera or a file of the user.
-WITHOUT = ("call", "hand_pointer")
+#: Those that want a camera or a file of the user, or write beside themselves.
+WITHOUT = ("call", "hand_pointer", "web/make")
 AREAS = ("COMPUTE", "SURFACES", "MEDIA", "FILTERS")
 _FOUND = {str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.rglob("*.py")}
 NAMES = (*sorted(_FOUND - {*WITHOUT}), *AREAS)

@@ -168,7 +168,7 @@ def test_errors_name_files_as_people_know_them(folders):
     """Not by the links of the gate, whose names change from run to run."""
     inside, _ = folders
     nodes = [{"type": "audio", "source": "picture.png"}]
-    with pytest.raises(SceneFileError, match="'picture.png' has no sound") as caught:
+    with pytest.raises(SceneFileError, match=r"'picture\.png' has no sound") as caught:
         load_scene(
             {"dala": 2, "width": 8, "height": 8, "nodes": nodes}, base=inside, place=Place([inside])
         )

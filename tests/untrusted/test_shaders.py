@@ -84,7 +84,7 @@ def test_imported_pictures_stay_in_the_folder(folder, where):
     (folder / "deep").symlink_to(folder.parent)
     (folder / "away").symlink_to(folder.parent)
     os.mkfifo(folder / "pipe")
-    with pytest.raises(ParameterError, match="IMPORTED|there is no file|cannot be opened"):
+    with pytest.raises(ParameterError, match=r"IMPORTED|there is no file|cannot be opened"):
         load(write(folder, where))
 
 
@@ -133,6 +133,9 @@ def test_sizes_of_passes_are_reserved():
     side = {"WIDTH": "2048", "HEIGHT": "2048"}
     wide = [{"TARGET": f"b{n}", "FLOAT": True, "PERSISTENT": True, **side} for n in range(60)]
     program = isf(text(WHITE, PASSES=[*wide, {}]))
-    with dala.limits(memory=200 << 20), pytest.raises(dala.MemoryLimitExceeded):
-        with program.start(4, 4, device="cpu") as state:
-            state.render()
+    with (
+        dala.limits(memory=200 << 20),
+        pytest.raises(dala.MemoryLimitExceeded),
+        program.start(4, 4, device="cpu") as state,
+    ):
+        state.render()

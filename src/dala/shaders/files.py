@@ -20,8 +20,9 @@ def load(path: PathLike, *, limits: Limits | None = None) -> KernelProgram:
     """Return the program of an ISF file: a filter, a generator or a transition.
 
     A vertex shader of the same name (``.vs``) and the pictures that the header imports are read
-    from the folder of the file, and nothing outside of it. Inputs of the header are parameters of the program; images are its
-    inputs. No GPU compiler sees the text: it is parsed, checked and translated to a kernel.
+    from the folder of the file, and nothing outside of it. Inputs of the header are parameters of
+    the program; images are its inputs. No GPU compiler sees the text: it is parsed, checked and
+    translated to a kernel.
 
     Args:
         path: of the file, ``.fs``.
