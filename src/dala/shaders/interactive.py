@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from dala.budget import Limits
@@ -23,12 +24,16 @@ from dala.shaders.glsl.entry import (
     parameter,
 )
 from dala.shaders.glsl.tree import BOOL, FLOAT, INT, VEC2, VEC4
-from dala.typing import ImageLike, PathLike
+from dala.shaders.sound import spectrum, wave
+from dala.typing import ImageLike, NDArray, PathLike
 
 _HEADER: Final = re.compile(r"\s*/\*(\s*\{.*?\}\s*)\*/", re.DOTALL)
 #: Larger numbers of the header count as missing, as infinite ones do.
 _LARGEST: Final = 2.0**63
-_IMAGES: Final = ("image", "audio", "audioFFT", "cube")
+_SOUNDS: Final = {"audio": wave, "audioFFT": spectrum}
+_IMAGES: Final = ("image", *_SOUNDS, "cube")
+#: Samples, and bands of a spectrum, if a file does not say how many it wants; and the most.
+_WIDTH, _MOST = 256, 4096
 
 Json = Mapping[str, object]
 
@@ -72,8 +77,19 @@ class IsfHeader:
 
     @property
     def images(self) -> tuple[str, ...]:
-        """Names of the inputs that are pictures or sound."""
-        return tuple(i.name for i in self.inputs if i.type in _IMAGES)
+        """Names of the inputs that are pictures."""
+        return tuple(i.name for i in self.inputs if i.type in ("image", "cube"))
+
+    @property
+    def sounds(self) -> dict[str, Callable[[NDArray], NDArray]]:
+        """The inputs that are sound, with what makes pictures of samples for them."""
+        return {
+            parameter(i.name): partial(
+                _SOUNDS[i.type], width=int(min(max(i.high or _WIDTH, 1), _MOST))
+            )
+            for i in self.inputs
+            if i.type in _SOUNDS
+        }
 
 
 def read_header(text: str, call: str = "dala.shaders.load") -> IsfHeader:
@@ -252,11 +268,11 @@ def isf(
 
     pictures: dict[str, Pixels] = {}
     for imported in header.imported:
-        pictures[imported] = to_rgba((images or {})[imported], "isf")
+        pictures[parameter(imported)] = to_rgba((images or {})[imported], "isf")
         if sum(p.size for p in pictures.values()) > 4 * MAX_PIXELS:
             problem = f"isf: imported pictures have more than {MAX_PIXELS:,} pixels together."
             raise LimitExceeded(problem)
-    return KernelProgram(name, passes, header.description, inputs, pictures)
+    return KernelProgram(name, passes, header.description, inputs, pictures, header.sounds)
 
 
 def _size(p: IsfPass) -> PassSize:

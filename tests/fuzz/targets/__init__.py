@@ -9,9 +9,9 @@ from tests.fuzz.target import Target
 
 #: For each target: its module, its class, and the package it needs, if any.
 TABLE = {
-    "shaders": ("shaders", "Shaders", ""),
     "streams": ("streams", "Streams", ""),
     "kernels": ("kernels", "Kernels", ""),
+    "shaders": ("shaders", "Shaders", "PIL"),
     "cube": ("tables", "CubeFiles", ""),
     "lut": ("tables", "LutFiles", "PyOpenColorIO"),
     "subtitles": ("texts", "SubtitleFiles", "PIL"),

@@ -178,6 +178,8 @@ class Parser:
         while True:
             line = self.token.line
             name = self.name()
+            if kind.base == "void":
+                self.fail(f"the variable {name!r} is void", "Give it a type.", line)
             own, start = self._array(kind), None
             if self.take("="):
                 start = self._initializer()

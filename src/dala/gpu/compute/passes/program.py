@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
 
 from dala.errors import DtypeError, ParameterError
 from dala.gpu.compute.buffer import Buffer, allocate
@@ -112,6 +114,7 @@ class KernelProgram(Runnable):
         doc: str = "",
         inputs: Sequence[str] = (),
         images: Mapping[str, NDArray] = MappingProxyType({}),
+        sounds: Mapping[str, Callable[[NDArray], NDArray]] = MappingProxyType({}),
     ) -> None:
         self.name = name
         self.passes = tuple(passes) if isinstance(passes, list | tuple) else ()
@@ -119,8 +122,10 @@ class KernelProgram(Runnable):
         self._plans = {}
         self._check()
         #: Pictures that are part of the program, by the names under which passes read them.
-        self.images = dict(images)
-        targets = {p.target for p in self.passes} | set(images)
+        self.images = dict(images) | {name: made(np.zeros(1)) for name, made in sounds.items()}
+        #: What makes pictures of sound, by the names under which passes read them.
+        self.sounds = dict(sounds)
+        targets = {p.target for p in self.passes} | set(self.images)
         read = [*inputs, *(n for p in self.passes for n in p.sources)]
         self._inputs = tuple(dict.fromkeys(n for n in read if n not in targets))
         self._params = self._merged()
@@ -306,4 +311,5 @@ class KernelProgram(Runnable):
         return "\n\n".join(dict.fromkeys(texts))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KernelProgram, (self.name, self.passes, self._doc, self._inputs, self.images)
+        given = self.name, self.passes, self._doc, self._inputs, self.images, self.sounds
+        return KernelProgram, given
