@@ -130,7 +130,7 @@ def read(img: ImageLike, width: int | None, height: int | None, call: str) -> So
     if not (_is_side(width, columns) and _is_side(height, rows)):
         raise ShapeMismatch(
             f"{call}: the picture is {columns} x {rows}, got width={width} and height={height}. "
-            "Leave them out; only bytes need them.",
+            "Leave them out: only bytes need them. Give other parameters by their names.",
             argument="width",
         )
     return found
