@@ -34,6 +34,7 @@ from dala.media.scene.scene import Scene
 from dala.memory import check
 from dala.typing import PathLike
 from dala.untrusted.address import has_control, is_text, scheme_of
+from dala.untrusted.opened import readable
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
@@ -132,6 +133,8 @@ def _checked(
             check(NODE_BYTES * cost.nodes, "load_scene")
             scene_object().check(data, "", problems)
             check_ids(data, problems)
+            if len(problems) >= j.MAX_PROBLEMS:
+                problems.append("there are more mistakes, which were not looked for.")
     except RecursionError:
         problems.append("nodes: groups are nested too deep.")
     return name, data, folder, problems
@@ -248,7 +251,7 @@ class _Loader:
         except SceneFileError as error:
             self.problems += error.problems
         except (DalaError, OSError, ValueError) as error:
-            self.problems.append(f"{at}: {j.without_call(error)}")
+            self.problems.append(f"{at}: {readable(j.without_call(error))}")
         return None
 
     def _nodes(self, home: NodeBuilder, items: list[j.JsonItem], at: str) -> None:
