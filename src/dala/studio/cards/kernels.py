@@ -1,7 +1,8 @@
 """Kernels from text: compiled, with what is wrong with them and where.
 
-The text may be a kernel file: imports of Dala and the decorator ``@kernel`` mean nothing here, and
-are skipped. Nothing of it is executed as Python.
+A text of GLSL is translated: an ISF file, or one of Shadertoy's. Others may be kernel files: the
+imports of Dala and the decorator ``@kernel`` mean nothing here, and are skipped. Nothing of a text
+is executed as Python.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from dala.gpu.compute.lang.source import from_text
 from dala.gpu.compute.passes.program import KernelProgram
 from dala.gpu.compute.passes.source import Shader, program_from
 from dala.media.filters.plans import check
+from dala.shaders.files import from_text as glsl
+from dala.shaders.files import is_glsl
 from dala.studio.catalogue.parameters import JsonObject
 from dala.studio.limits import StudioLimits
 
@@ -123,18 +126,22 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
     >>> found.diagnostics[0].column, found.diagnostics[0].end_column
     (43, 48)
     """
-    body, problem = _without_imports(text)
+    shader = is_glsl(text)
+    body, problem = (text, None) if shader else _without_imports(text)
     if problem is not None:
         return CompiledKernel(text, None, (problem,))
     # Leading empty lines are removed before the text is parsed, so lines are counted from there.
-    skipped = len(body) - len(body.lstrip("\n"))
-    body = body.lstrip("\n")
+    skipped = 0 if shader else len(body) - len(body.lstrip("\n"))
+    body = text if shader else body.lstrip("\n")
     if not body.strip():
         message = "there is no kernel yet. Write def name(px: Pixel): return ..."
         return CompiledKernel(text, None, (Diagnostic(1, 1, 1, 1, message),))
-    name = _name(body)
+    name = "shader" if shader else _name(body)
     try:
-        kernel = _compiled(text, body, name, limits)
+        if shader:
+            kernel: Shader = glsl(text, limits=_bounds(limits))
+        else:
+            kernel = _compiled(text, body, name, limits)
         if len(kernel.inputs) > 1:
             message = "a kernel of a chain has one input, the picture. Others cannot be given here."
             raise ParameterError(message)
@@ -159,7 +166,7 @@ def _compiled(text: str, body: str, name: str, limits: StudioLimits) -> Shader:
     """Return the kernel or program of a text, with limits where it may take long."""
     source = from_text(body, name)
     if _PROGRAM.search(text):
-        bounds = Limits(limits.kernel_time, limits.kernel_iterations, limits.kernel_memory)
+        bounds = _bounds(limits)
         made = program_from(source, registered)
         limited = [replace(p, kernel=Kernel(p.target, p.kernel.decl, bounds)) for p in made.passes]
         return KernelProgram(made.name, limited, made.doc, made.inputs)
@@ -172,6 +179,10 @@ def _compiled(text: str, body: str, name: str, limits: StudioLimits) -> Shader:
         most = limits.kernel_iterations if work > limits.kernel_iterations else None
         few = Limits(limits.kernel_time, most, limits.kernel_memory)
     return Kernel(name, declaration, few)
+
+
+def _bounds(limits: StudioLimits) -> Limits:
+    return Limits(limits.kernel_time, limits.kernel_iterations, limits.kernel_memory)
 
 
 def work_of(body: str) -> float:
@@ -266,6 +277,8 @@ def plain_text(text: str) -> str:
     >>> plain_text("from dala.gpu.compute.language import *\\n\\n@kernel\\ndef f(x): return x")
     'def f(x): return x'
     """
+    if is_glsl(text):
+        return text
     body = _without_imports(text)[0].strip("\n")
     return re.sub(r"\n{3,}", "\n\n", body)
 

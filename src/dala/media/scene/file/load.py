@@ -36,6 +36,7 @@ from dala.media.scene.file.record import (
 from dala.media.scene.file.save import save_scene, scene_to_dict
 from dala.media.scene.file.schema import check_version, copied, newest, scene_object, schema
 from dala.media.scene.nodes.json_types import (
+    MAX_PROBLEMS,
     JsonData,
     JsonDict,
     JsonItem,
@@ -50,6 +51,7 @@ from dala.media.scene.scene import Scene
 from dala.memory import check
 from dala.typing import PathLike
 from dala.untrusted.address import has_control, is_text, scheme_of
+from dala.untrusted.opened import readable
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
@@ -148,6 +150,8 @@ def _checked(
             check(NODE_BYTES * cost.nodes, "load_scene")
             scene_object().check(data, "", problems)
             check_ids(data, problems)
+            if len(problems) >= MAX_PROBLEMS:
+                problems.append("there are more mistakes, which were not looked for.")
     except RecursionError:
         problems.append("nodes: groups are nested too deep.")
     return name, data, folder, problems
@@ -264,7 +268,7 @@ class _Loader:
         except SceneFileError as error:
             self.problems += error.problems
         except (DalaError, OSError, ValueError) as error:
-            self.problems.append(f"{at}: {without_call(error)}")
+            self.problems.append(f"{at}: {readable(without_call(error))}")
         return None
 
     def _nodes(self, home: NodeBuilder, items: list[JsonItem], at: str) -> None:
