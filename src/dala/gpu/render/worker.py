@@ -23,7 +23,7 @@ from typing import Final, Generic, NoReturn, TypeVar
 from dala import forks
 from dala.budget import Token, check_deadline
 from dala.errors import CommandError, DeviceError, FreedError
-from dala.trace.recorder import OFF, traced, tracer
+from dala.trace.recorder import OFF, Here, traced, tracer
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
