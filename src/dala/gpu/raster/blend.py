@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import (
     OPAQUE,
     VISIBLE,

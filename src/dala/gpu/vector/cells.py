@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: A pixel that is covered once: 256 fractions of its height times 512.
 FULL: Final = 1 << 17

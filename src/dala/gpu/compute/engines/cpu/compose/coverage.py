@@ -10,8 +10,7 @@ from typing import Final
 from dala.gpu.compute.engines.compositing import GRID, RING, SHADOW
 from dala.gpu.compute.engines.cpu.compose.records import DrawRecord
 from dala.gpu.compute.engines.cpu.compose.steps import box_steps, places
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.sampling.shadows import CURVE, ONE, STEPS
 
 LANES: Final = tuple(float(k) for k in range(16))

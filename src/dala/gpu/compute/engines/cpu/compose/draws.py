@@ -27,8 +27,7 @@ from dala.gpu.compute.engines.cpu.compose.rows import (
 from dala.gpu.compute.engines.cpu.compose.sampling import sample_row
 from dala.gpu.compute.engines.cpu.compose.steps import is_sampled
 from dala.gpu.compute.engines.cpu.compose.tables import ROW_HEAD, packed_size
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.byte_sums import (
     alpha_across,
     alpha_down,

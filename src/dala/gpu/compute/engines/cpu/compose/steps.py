@@ -6,8 +6,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.compositing import NEAREST, PICTURE, TINT
 from dala.gpu.compute.engines.cpu.compose.records import DrawRecord
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.sampling.draws import (
     BOX_BITS,
     DROPPED,

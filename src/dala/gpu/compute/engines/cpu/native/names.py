@@ -12,17 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from dala.gpu.compute.engines.cpu.vector import types
 
-__all__ = [
-    "Array", "F", "Record", "S", "T", "Vector", "add_saturate", "all_of", "any_of", "atan",
-    "atan2", "bits", "ceil", "copysign", "cos", "count_ones", "exp", "f32", "f64", "floor",
-    "fma", "gather", "hinted", "hmax", "hmin", "hsum", "i8", "i16", "i32", "i64", "in_range",
-    "independent", "insert", "isnan", "leading_zeros", "load", "local", "log", "look_up",
-    "maximum", "minimum", "multiply_pairs", "multiply_q15", "narrow_fours", "power", "prefetch",
-    "saturate", "select", "serial", "shuffle", "sin", "splat", "sqrt", "static", "store",
-    "stream", "table", "tan", "trailing_zeros", "trunc", "u8", "u16", "u32", "u64", "vec",
-    "view",
-]  # fmt: skip
-
 T = TypeVar("T")
 S = TypeVar("S")
 F = TypeVar("F")

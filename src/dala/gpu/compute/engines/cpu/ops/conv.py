@@ -16,12 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements, matmul
-from dala.gpu.compute.engines.cpu.ops.shared import native_type, scratch_runner, vector_bytes
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops import matmul
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 #: The most bytes of padded images at a time.
 SCRATCH: Final = 32 << 20
@@ -200,11 +197,13 @@ def _pointwise(task: Task) -> Runner:
     images, area = x[0] if len(x) == 4 else 1, x[-2] * x[-1]
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        out = matmul.view(output, (images, groups, weight[0] // groups, area), dtype)
-        left = matmul.view(inputs[1], (groups, weight[0] // groups, weight[1]), dtype)
-        np.matmul(left, matmul.view(inputs[0], (images, groups, weight[1], area), dtype), out=out)
+        out = matmul.array_of(output, (images, groups, weight[0] // groups, area), dtype)
+        left = matmul.array_of(inputs[1], (groups, weight[0] // groups, weight[1]), dtype)
+        np.matmul(
+            left, matmul.array_of(inputs[0], (images, groups, weight[1], area), dtype), out=out
+        )
         if len(inputs) > 2:
-            out += matmul.view(inputs[2], (groups, weight[0] // groups, 1), dtype)
+            out += matmul.array_of(inputs[2], (groups, weight[0] // groups, 1), dtype)
 
     return run
 

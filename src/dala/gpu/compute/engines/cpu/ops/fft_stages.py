@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 Shuffles: TypeAlias = tuple[tuple[int, ...], ...]
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.loops.axis import *
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import array_runner, native_type
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 #: Columns of a tile: few enough that it stays in the cache between passes.
 TILE: Final = 256

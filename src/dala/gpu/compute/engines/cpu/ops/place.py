@@ -6,19 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import (
-    array_runner,
-    native_type,
-    numpy_type,
-    picture_size,
-    share,
-)
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.cpu.vector.types import U8, U32
-from dala.typing import NDArray
 
 #: Five pixels of three bytes in reverse order, and a byte that the next store overwrites.
 REVERSED: Final = (12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, 15)

@@ -19,20 +19,10 @@ from typing import Final
 import numpy as np
 
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.loops.axis import SUM, Schedule, part_of, sum_types
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.reduce import reduce_pieces
-from dala.gpu.compute.engines.cpu.ops.shared import (
-    array_runner,
-    native_type,
-    numpy_type,
-    picture_size,
-)
-from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.cpu.vector.types import I64, U8, U32, Type
 
 #: Columns of a tile.

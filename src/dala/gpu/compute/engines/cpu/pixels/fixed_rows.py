@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.taps import LINE, PAIRS_OF_TAPS
 
 #: Elements of a line's buffer.

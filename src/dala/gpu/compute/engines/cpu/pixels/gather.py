@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: By the number of channels: the lanes of each of four pixels, and which pixel a lane belongs to.
 _PARTS: Final = tuple(tuple(tuple(range(c * k, c * k + 4)) for k in range(4)) for c in range(5))

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: Elements of a row that are summed down at a time.
 LANES: Final = 32

@@ -10,8 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import *
 from dala.gpu.compute.engines.sampling.taps import Taps
 

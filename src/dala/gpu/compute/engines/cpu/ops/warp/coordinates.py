@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.sampling.coordinates import AWAY, BITS, DROPPED, FAR
 
 _MASK: Final = (1 << BITS) - 1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel
 from dala.gpu.compute.engines.cpu.ops.warp.groups import BILINEAR, CONSTANT, bilinear_any, tap
 from dala.gpu.compute.engines.cpu.pixels.gather import *

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.cpu.native import NativeFunction, native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel, store_pixels
 from dala.gpu.compute.engines.cpu.ops.warp.bytes import *
 from dala.gpu.compute.engines.cpu.ops.warp.coordinates import *
