@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dala.gpu.compute.engines.compositing import (
-    BLENDS,
-    FILL,
-    LINEAR,
-    OPAQUE,
-    PICTURE,
-    RING,
-    SHADOW,
-    TINT,
-)
+from dala.gpu.compute.engines.compositing import *
 from dala.gpu.compute.engines.cpu.compose.records import *
 from dala.gpu.compute.engines.cpu.compose.steps import *
 from dala.gpu.compute.engines.cpu.compose.tables import *

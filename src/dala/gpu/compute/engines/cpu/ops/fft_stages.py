@@ -22,8 +22,7 @@ SEPARATE: Final = 3
 EVENS: Final = 0
 ODDS: Final = 1
 JOINED: Final = 2
-HALVES: Final = 3
-INTERLEAVED: Final = 4
+INTERLEAVED: Final = 3
 
 
 def shuffles_for(lanes: int, step: int) -> Shuffles:
@@ -35,7 +34,6 @@ def shuffles_for(lanes: int, step: int) -> Shuffles:
         tuple(range(0, 2 * lanes, 2)),
         tuple(range(1, 2 * lanes, 2)),
         tuple(i // 2 + i % 2 * lanes for i in range(2 * lanes)),
-        tuple(range(2 * lanes)),
         tuple(i // step % 4 * lanes + i // (4 * step) * step + i % step for i in range(4 * lanes)),
     )
 
@@ -92,8 +90,7 @@ def put_four(
     out: Array[T], at: i64, a: Vector, b: Vector, c: Vector, d: Vector, *, shuffles: Shuffles
 ) -> None:
     """Interleave and store four vectors of results."""
-    low, high = shuffle(a, b, shuffles[HALVES]), shuffle(c, d, shuffles[HALVES])
-    store(out, at, shuffle(low, high, shuffles[INTERLEAVED]))
+    store(out, at, shuffle(join(a, b), join(c, d), shuffles[INTERLEAVED]))
 
 
 @native

@@ -24,14 +24,7 @@ from dala.gpu.compute.engines.cpu.ops.resize.byte_tables import (
 )
 from dala.gpu.compute.engines.cpu.ops.resize.float import LINE, resize_float, resize_nearest
 from dala.gpu.compute.engines.cpu.ops.resize.float_halving import LEAST_COLUMNS, halve_floats
-from dala.gpu.compute.engines.cpu.ops.resize.halving import (
-    PIXELS,
-    halve,
-    halve_smooth,
-    is_halving,
-    is_smooth,
-    neighbors,
-)
+from dala.gpu.compute.engines.cpu.ops.resize.halving import *
 from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.registry import run_on_host
 from dala.gpu.compute.engines.sampling.byte_taps import WIDE, byte_taps

@@ -41,18 +41,6 @@ def sample(
         return value
 
 
-@native(fast=True)
-def sample_gray_floats(
-    source: Array[f32], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
-    part_y: Array[f32], width: i64, out: Array[f32], count: i64,
-) -> None:  # fmt: skip
-    """Sample a batch of one channel bicubically; its pixels are all inside the picture."""
-    for i in independent(range(count)):
-        at = i64(whole_y[i]) * width + i64(whole_x[i])
-        value = bicubic_gray(source, at - width - 1, width, part_x[i], part_y[i])
-        store_pixel(out, i, value, channels=1)
-
-
 @native
 def sample_floats(
     source: Array[f32], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],

@@ -59,15 +59,6 @@ def copy_nearest(
 
 
 @native
-def all_inside(whole: Array[i32], count: i64, low: i32, high: i32) -> Vector:
-    """Return whether all positions are in [low, high)."""
-    least, most = whole[0], whole[0]
-    for i in range(1, count):
-        least, most = min(least, whole[i]), max(most, whole[i])
-    return least >= low and most < high
-
-
-@native
 def mixable(
     whole_x: Array[i32], whole_y: Array[i32], count: i64, width: i64, height: i64
 ) -> Vector:
@@ -207,14 +198,6 @@ def warp(
                     source, whole_x, part_x, whole_y, part_y, width, height,
                     filled, to, count
                 )  # fmt: skip
-            elif (
-                channels == 1
-                and f32 == T
-                and method == BICUBIC
-                and all_inside(whole_x, count, 1, i32(width - 2))
-                and all_inside(whole_y, count, 1, i32(height - 2))
-            ):
-                sample_gray_floats(source, whole_x, part_x, whole_y, part_y, width, to, count)
             elif level and matrix[3] == 0.0 and mixable(whole_x, whole_y, count, width, height):
                 sample_level(
                     source, whole_x, part_x, i64(whole_y[0]), part_y[0], width,
