@@ -8,7 +8,14 @@ from dala.gpu.compute.engines.compositing import *
 from dala.gpu.compute.engines.cpu.compose.blend_modes import blend_row
 from dala.gpu.compute.engines.cpu.compose.coverage import *
 from dala.gpu.compute.engines.cpu.compose.records import *
-from dala.gpu.compute.engines.cpu.compose.rows import *
+from dala.gpu.compute.engines.cpu.compose.rows import (
+    all_opaque,
+    cover_row,
+    expand_row,
+    halve_rgb,
+    halve_row,
+    tint_row,
+)
 from dala.gpu.compute.engines.cpu.compose.sampling import sample_row
 from dala.gpu.compute.engines.cpu.compose.steps import is_sampled
 from dala.gpu.compute.engines.cpu.compose.tables import ROW_HEAD, packed_size
