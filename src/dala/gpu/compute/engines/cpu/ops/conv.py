@@ -47,21 +47,16 @@ def pad_planes(
             for y in range(rows):
                 line = to[((plane * phases + phase) * rows + y) * pitch :]
                 row = y * step_y + first_y
-                if row < 0 or row >= height:
-                    for i in independent(range(pitch)):
-                        line[i] = T(0)
-                else:
+                for i in independent(range(pitch)):
+                    line[i] = T(0)
+                if row >= 0 and row < height:
                     source = x[(plane * height + row) * width :]
-                    for i in independent(range(low)):
-                        line[i] = T(0)
                     if step_x == 1:
                         for i in independent(range(low, high)):
                             line[i] = source[i + first_x]
                     else:
                         for i in independent(range(low, high)):
                             line[i] = source[i * step_x + first_x]
-                    for i in independent(range(high, pitch)):
-                        line[i] = T(0)
 
 
 @native

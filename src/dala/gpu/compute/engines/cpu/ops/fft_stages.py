@@ -216,11 +216,9 @@ def transform_lines(
         short_stage(taken, taken, xr, xi, short, length, form=source, shuffles=one)
         if lanes > 4:
             short_stage(xr, xi, yr, yi, short_four, length, form=SEPARATE, shuffles=four)
-            finish(yr, yi, xr, xi, made, twiddles, length, 16, length, length, scale,
-                   form=target, shuffles=one)  # fmt: skip
-        else:
-            finish(xr, xi, yr, yi, made, twiddles, length, 4, length, length, scale,
-                   form=target, shuffles=one)  # fmt: skip
+            xr, xi, yr, yi = yr, yi, xr, xi
+        finish(xr, xi, yr, yi, made, twiddles, length, 16 if lanes > 4 else 4, length, length,
+               scale, form=target, shuffles=one)  # fmt: skip
 
 
 @native

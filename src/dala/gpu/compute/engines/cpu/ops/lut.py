@@ -71,15 +71,10 @@ def find_entries(
     step_g = size * 4
     step_r = step_g * size
     for k in independent(range(count)):
-        if u8 == T and channels == 4:
-            px = view(src, u32)[k]
-            cr, cg, cb = f32(i32(px & 255)), f32(i32((px >> 8) & 255)), f32(i32((px >> 16) & 255))
-        else:
-            at = k * channels
-            cr, cg, cb = f32(src[at]), f32(src[at + 1]), f32(src[at + 2])
-        r = table_position(cr, lows[0], scales[0], top)
-        g = table_position(cg, lows[1], scales[1], top)
-        b = table_position(cb, lows[2], scales[2], top)
+        at = k * channels
+        r = table_position(f32(src[at]), lows[0], scales[0], top)
+        g = table_position(f32(src[at + 1]), lows[1], scales[1], top)
+        b = table_position(f32(src[at + 2]), lows[2], scales[2], top)
         i = min(in_range(i32, r), last - 1)
         j = min(in_range(i32, g), last - 1)
         m = min(in_range(i32, b), last - 1)

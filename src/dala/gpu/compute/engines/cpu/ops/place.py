@@ -31,22 +31,16 @@ def copy_pixels(
 @native
 def copy_reversed(src: Array[T], out: Array[T], *, T: type, channels: int) -> None:  # noqa: N803
     """Copy pixels in reverse order."""
-    count = len(out) // channels
+    count, k = len(out) // channels, i64(0)
     if u8 == T and channels == 3:
-        k = i64(0)
         while k + 6 <= count:  # the store writes a byte of the sixth pixel
             at = (count - k - 5) * 3
             found = load(src, at, 16) if at + 16 <= len(src) else load(src, at, 16, 15)
             store(out, k * 3, shuffle(found, found, REVERSED))
             k += 5
-        while k < count:
-            for c in static(range(3)):
-                out[k * 3 + c] = src[(count - 1 - k) * 3 + c]
-            k += 1
-    else:
-        for k in independent(range(count)):
-            for c in static(range(channels)):
-                out[k * channels + c] = src[(count - 1 - k) * channels + c]
+    for i in independent(range(k, count)):
+        for c in static(range(channels)):
+            out[i * channels + c] = src[(count - 1 - i) * channels + c]
 
 
 @native

@@ -66,11 +66,7 @@ def scan_parts(
                 carry += F(narrow(a[k]))
         else:
             for c in independent(range(width)):
-                sums[c] = F(0)
-            if splits > 1:
-                given = before[to:]
-                for c in independent(range(width)):
-                    sums[c] = given[c]
+                sums[c] = before[to + c] if splits > 1 else F(0)
             for k in range(first, last):
                 x, y = a[at + k * inner + column :], out[at + k * inner + column :]
                 for c in independent(range(width)):
