@@ -7,8 +7,6 @@ pixels are the same as without bands.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 

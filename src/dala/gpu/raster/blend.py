@@ -5,7 +5,7 @@ The arithmetic is that of ``cpu/pixels/over.py``; results are exactly rounded.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import (

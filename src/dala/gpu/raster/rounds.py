@@ -9,7 +9,6 @@ outline.
 from __future__ import annotations
 
 from math import isqrt
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt

@@ -7,8 +7,6 @@ that an edge has touched are looked at; between them the coverage is constant.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.native import *
 
 #: A pixel that is covered once: 256 fractions of its height times 512.

@@ -5,8 +5,6 @@ Colors are numbers of 16 bits: 257 times a byte, or linear light.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from dala.gpu.compute.engines.blending import LEAST, SOFT, VALUES, WHITE

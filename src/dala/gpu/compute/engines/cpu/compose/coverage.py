@@ -5,8 +5,6 @@ Blurred boxes are computed in integers, as ``engines/sampling/shadows.py`` defin
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.compositing import GRID, RING, SHADOW
 from dala.gpu.compute.engines.cpu.compose.records import DrawRecord
 from dala.gpu.compute.engines.cpu.compose.steps import box_steps, places

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from dala.gpu.compute.engines.compositing import *
 from dala.gpu.compute.engines.cpu.compose.blend_modes import blend_row

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.compositing import *
 from dala.gpu.compute.engines.cpu.compose.records import *
 from dala.gpu.compute.engines.cpu.compose.steps import *

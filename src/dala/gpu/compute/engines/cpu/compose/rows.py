@@ -5,8 +5,6 @@ Coverage has 16 fractional bits and multiplies the source's alpha.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import CHANNEL_PAIR as PAIR
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, cover

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.compositing import NEAREST, PICTURE, TINT
 from dala.gpu.compute.engines.cpu.compose.records import DrawRecord
 from dala.gpu.compute.engines.cpu.native import *

@@ -6,8 +6,6 @@ Weights are laid out as ``byte_rows.py`` of resizing reads them.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.compose.steps import tap_offset
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.sampling.draws import DROPPED, TEXEL, TEXEL_BITS

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.compose.coverage import full_share
 from dala.gpu.compute.engines.cpu.compose.draws import *
 from dala.gpu.compute.engines.cpu.compose.records import *

@@ -7,8 +7,6 @@ is split into pieces, and a second pass chooses among their indexes.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from dala.gpu.compute.engines.cpu.loops.axis import BLOCK, MAX, Schedule, part_of, row_block

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.shared import *
 

@@ -7,8 +7,6 @@ polynomials in f32, so that all loops vectorize.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.sampling import light

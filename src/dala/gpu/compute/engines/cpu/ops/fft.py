@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import pi, prod
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 

@@ -6,7 +6,7 @@ and imaginary parts are separate vectors; the first stage splits them and the la
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from dala.gpu.compute.engines.cpu.native import *
 

@@ -8,8 +8,6 @@ From bytes to bytes, 3D tables are in integers: ``lut_bytes.py``.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from dala.gpu.compute.engines.cpu.native import *

@@ -6,8 +6,6 @@ a pixel then reads two tables. f32 pictures are lowered to the kernel language.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from dala.gpu.compute.engines.cpu.jit import jit

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 

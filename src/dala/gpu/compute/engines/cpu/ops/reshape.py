@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.cpu.native import *

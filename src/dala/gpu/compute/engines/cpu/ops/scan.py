@@ -14,7 +14,6 @@ counts some rows of one row of tiles.
 from __future__ import annotations
 
 from math import prod
-from typing import Final
 
 import numpy as np
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.cpu.native import *

@@ -9,8 +9,6 @@ so one load reads them, and folding vectors adds them.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.taps import LINE, PAIRS_OF_TAPS
 

@@ -6,8 +6,6 @@ alpha is weighted by it, which makes the sums premultiplied.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import round_bytes
 

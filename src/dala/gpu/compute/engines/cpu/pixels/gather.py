@@ -5,8 +5,6 @@ All pixels that a sample reads must be inside the image; callers handle borders.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.native import *
 
 #: By the number of channels: the lanes of each of four pixels, and which pixel a lane belongs to.

@@ -10,8 +10,6 @@ Coverage times opacity is a *share* of 65536; with one, alphas have 16 fractiona
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.native import *
 
 #: Pixels from this value on are opaque.

@@ -8,8 +8,6 @@ reads two or four of them. Three channels are expanded to four.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.native import *
 
 #: Elements of a row that are summed down at a time.

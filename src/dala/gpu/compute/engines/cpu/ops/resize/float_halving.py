@@ -5,8 +5,6 @@ Sums stay in registers: two rows of the output read six of the source once.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.float_rows import sum_down, sum_gray, sum_pixel
 

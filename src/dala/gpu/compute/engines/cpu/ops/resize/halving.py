@@ -6,8 +6,6 @@ picture's border have other weights, and are computed as those of any size.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from dala.gpu.compute.engines.cpu.native import *
