@@ -77,11 +77,9 @@ def attach(
             return method if callable(method) else attrgetter(new)
         home = homes.get(name)
         if home is None:
-            raise AttributeError(  # with name and obj, Python adds its "Did you mean ...?"
-                f"module {package!r} has no attribute {name!r}",
-                name=name,
-                obj=sys.modules[package],
-            )
+            from dala.errors.attributes import AttributeMissing
+
+            raise AttributeMissing(sys.modules[package], name)
         value = getattr(import_module(home), name)
         if home != aside:
             setattr(sys.modules[package], name, value)  # the next lookup does not get here

@@ -59,6 +59,8 @@ def test_video_errors(tmp_path, capsys):
     cut.write_bytes(first.read_bytes()[: first.stat().st_size * 2 // 3])
     out = tmp_path / "out.mp4"
     assert "OUT must be a video such as out.mp4" in fails(capsys, first, "out.png", "--sepia")
+    assert fails(capsys, first, "out.png", "--sepia").endswith("facts.md.\n")
+    assert fails(capsys, first, "out.mp3", "--sepia").endswith("sound.md.\n")
     assert "is not overwritten" in fails(capsys, first, first, "--sepia")
     assert "cut.mp4" in fails(capsys, cut, out, "--sepia")
     assert "no.mp4" in fails(capsys, tmp_path / "no.mp4", out, "--sepia")

@@ -37,6 +37,7 @@ READERS: dict[str, tuple[str, ...]] = {
         "dala.gpu.compute.lang.parser", "dala.gpu.compute.lang.expressions",
         "dala.gpu.compute.lang.statements", "dala.gpu.compute.lang.check",
     ),
+    "shaders": ("dala.shaders.glsl", "dala.shaders.interactive", "dala.shaders.toys"),
     "cube": ("dala.gpu.compute.cube",),
     "lut": ("dala.media.filters.luts",),
     "subtitles": ("dala.media.subtitles",),

@@ -68,9 +68,11 @@ def test_functions_are_not_hidden_by_their_modules():
     assert dala.diagnostics is resources.diagnostics
 
 
-@pytest.mark.parametrize("name", ["doctr", "_private", "ERRORS"])
-def test_unknown_name(name):
-    with pytest.raises(AttributeError, match=rf"^module 'dala' has no attribute '{name}'$"):
+@pytest.mark.parametrize(
+    ("name", "hint"), [("doctr", r"\. Did you mean 'doctor'\?"), ("_private", ""), ("zzzz", "")]
+)
+def test_unknown_name(name, hint):
+    with pytest.raises(AttributeError, match=rf"^module 'dala' has no attribute '{name}'{hint}$"):
         getattr(dala, name)
 
 
@@ -134,7 +136,9 @@ def test_a_stub_is_the_list_of_a_package(tmp_path, monkeypatch):
         assert {"room", "sqrt"} <= {*dir(stubbed)}
         with pytest.warns(DeprecationWarning, match=r"^stubbed\.root is deprecated"):
             assert stubbed.root is math.sqrt
-        with pytest.raises(AttributeError, match=r"^module 'stubbed' has no attribute 'squrt'$"):
+        with pytest.raises(
+            AttributeError, match=r"^module 'stubbed' has no attribute 'squrt'\. Did"
+        ):
             _ = stubbed.squrt
     finally:
         for name in ("stubbed", "stubbed.room"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import dala.media.audio
+import dala.media.video
 from dala.cli import COMMANDS
 from dala.errors import did_you_mean
 from dala.errors.synonyms import _rows, meant_by, normalized
@@ -11,14 +13,16 @@ from dala.gpu import Path, Surface
 from dala.gpu.compute.lang.parser import FUNCTIONS
 from dala.gpu.input.calls import CURSORS
 from dala.gpu.input.events import EVENT_TYPES
-from dala.media import Scene
+from dala.media import Frame, Scene
 from dala.media.audio import Audio
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.scene.nodes.property_types import PLACES
 from dala.media.scene.nodes.shape import ShapeNode
+from dala.media.scene.nodes.text import TextNode
 from dala.media.sources.easing import EASINGS
 from dala.media.text.fonts.faces import GENERIC
 from dala.media.transitions import TRANSITIONS
+from dala.media.video import Reader
 from dala.media.video.encode import CODECS
 from dala.media.video.options import EncodeOptions
 
@@ -38,6 +42,12 @@ KINDS = {
     "paths": dir(Path),
     "sounds": dir(Audio),
     "scenes": dir(Scene),
+    "texts": TextNode.PROPERTIES,
+    "frames": dir(Frame),
+    "readers": dir(Reader),
+    "media": dir(dala.media),
+    "video": dir(dala.media.video),
+    "audio": dir(dala.media.audio),
 }
 
 
@@ -86,6 +96,26 @@ KINDS = {
         ("paths", "bezierCurveTo", ["cubic_to"]),
         ("sounds", "delay", ["at"]),
         ("scenes", "write_videofile", ["render_to"]),
+        ("filters", "bloom", []),
+        ("functions", "crossfade", ["mix"]),
+        ("texts", "font_size", ["size"]),
+        ("texts", "fontsize", ["size"]),
+        ("texts", "alpha", ["opacity"]),
+        ("texts", "font_family", ["font"]),
+        ("texts", "text_align", ["align"]),
+        ("texts", "angle", ["rotation"]),
+        ("texts", "fill", ["color"]),
+        ("texts", "border_radius", ["radius"]),
+        ("texts", "line_spacing", ["line_height"]),
+        ("frames", "size", ["height", "width"]),
+        ("frames", "to_numpy", ["numpy"]),
+        ("frames", "to_image", ["to_pil"]),
+        ("frames", "mode", ["format"]),
+        ("readers", "frame_count", ["frames"]),
+        ("media", "imread", ["Frame"]),
+        ("video", "VideoFileClip", ["open"]),
+        ("video", "VideoWriter", ["write"]),
+        ("audio", "sine", ["tone"]),
     ],
 )
 def test_what_a_name_means(kind, name, expected):

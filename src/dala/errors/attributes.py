@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from dala.errors.describing import did_you_mean
@@ -10,14 +11,16 @@ from dala.errors.describing import did_you_mean
 class AttributeMissing(AttributeError):
     """An attribute that is not there. Its advice is made when it is read: many only try a name."""
 
-    def __init__(self, owner: type, name: str) -> None:
+    def __init__(self, owner: type | ModuleType, name: str) -> None:
         super().__init__(name, obj=owner)  # without a name, Python adds no advice of its own
         self._owner, self._wanted = owner, name
 
     def __str__(self) -> str:
         known = [name for name in dir(self._owner) if not name.startswith("_")]
         hint = "" if self._wanted.startswith("_") else did_you_mean(self._wanted, known)
-        said = f"{self._owner.__name__!r} object has no attribute {self._wanted!r}"
+        kind, name = type(self._owner) is ModuleType, repr(self._owner.__name__)
+        said = f"module {name}" if kind else f"{name} object"
+        said += f" has no attribute {self._wanted!r}"
         return f"{said}. {hint}" if hint else said
 
 

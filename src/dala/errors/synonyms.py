@@ -8,6 +8,7 @@ codecs, fonts, positions and functions of the kernel language: a name counts onl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 #: A name here, and what it is called elsewhere; "-" is for words that mean nothing here, though
@@ -52,7 +53,7 @@ temperature: color temperature, warm, cool, warmth
 white_balance: color balance, gray world, awb
 color_matrix: colorchannelmixer, channel mixer, matrix
 sepia: sepia tone
-vignette: dark corners
+vignette: dark corners, vignetting
 lut_apply: LUT, lut3d, haldclut, cube file, color cube, film look, apply LUT
 equalize: equalizeHist, histeq, histogram equalization
 clahe: createCLAHE, adaptive equalize, equalize_adapthist
@@ -65,18 +66,32 @@ emboss: relief, bevel
 chromatic_aberration: rgbashift, rgb shift, chroma shift, aberration, rgb split
 overlay: watermark, logo, sticker, paste, composite
 overlay_alpha: watermark, logo, alpha compositing, alpha composite, alpha blend, alphamerge
-blend: addWeighted, mix, composite, screen, multiply, blend mode
+blend: addWeighted, mix, composite, screen, multiply, blend mode, mix blend mode
 video_mix: crossfade, dissolve, addWeighted
 virtual_background: blur the background, replace the background, remove background, rembg, bokeh
 beauty: skin smoothing, portrait, retouch, smooth skin
-radius: ksize, kernel size, window, kernel, blur size
+radius: ksize, kernel size, window, kernel, blur size, border radius, corner radius, rounded
 sigma: sigmaX, sigmaY, std, stddev, deviation
 amount: strength, intensity, factor, level, opacity
 value: beta, delta, factor, gain, strength
 degrees: angle, rotation, deg, theta
 angle: degrees, rotation, deg, theta
-color: colour, fill color, foreground
-width: stroke width, line width, thickness, stroke weight, pen width
+color: colour, fill, fill color, text color, font color, foreground
+width: stroke width, line width, thickness, stroke weight, pen width, w, size
+height: h, size
+size: font size, text size, point size, pt
+opacity: alpha, transparency
+rotation: angle, rotate, degrees, deg
+scale: zoom, scale x, scale y
+font: font family, font name, font file, typeface
+align: text align, text anchor, justify, halign
+line_height: line spacing, leading, interline
+letter_spacing: tracking, kerning
+outline_width: stroke width, border width
+outline_color: stroke, stroke color, border color, stroke fill
+x: left
+y: top
+z_index: layer, depth, order, z, z order
 method: interpolation, resample, flags, filter
 border: border type, border mode, edge mode
 stroke: outline, stroke color, line color
@@ -115,7 +130,7 @@ center: centre, middle, centered
 contain: fit, inside, letterbox
 cover: fill, crop, slice, outside
 stretch: scale, squash, force
-mix: lerp, interpolate
+mix: lerp, interpolate, crossfade, dissolve, blend
 select: where, ifelse, ternary
 length: distance, norm, magnitude
 max: maximum, fmax
@@ -132,7 +147,7 @@ vec3: float3
 vec4: float4
 rgba: color
 shape: resolution, iResolution
-position: fragCoord, gl_FragCoord
+position: fragCoord, gl_FragCoord, pos, location
 filter: convert, transcode, encode, apply, process, resize, compress, gif
 concat: join, merge, append, stitch
 compose: render
@@ -156,10 +171,22 @@ key_up: key release, key released
 char: text input, key typed, input
 drop: drop file, dropped
 pointer: mouse, mouse pos, cursor pos, mouseX, mouseY, hand, pointing hand
+open: VideoCapture, VideoFileClip, AudioFileClip, read, load, capture
+write: VideoWriter, ImageSequenceClip, save, to file
+Frame: imread, Image, open image, read image, load image
+Scene: CompositeVideoClip, composition, canvas
+frames: n frames, frame count, nb frames, number of frames
+seek: at, goto, set time, t
+fps: frame rate, rate, get fps
+tone: sine, beep, sin
 clear: background, erase, fill screen
 transformed: rotate, translate, push matrix, save state
 text: draw text, fill text, put text, ibeam, caret
 to_array: numpy, to numpy, frame, array, pixels, as array
+numpy: to numpy, to array, to ndarray, as array, array
+to_pil: to image, PIL, pillow, as image
+to: convert, reformat, as type
+format: mode, pixel format, pix fmt
 save: write, imwrite, export, savefig
 render_to: write videofile, write video, export, to videofile, save video
 add_shape: add circle, add rect, add rectangle, add line, add path, add polygon
@@ -173,6 +200,7 @@ quad_to: quadraticCurveTo, quadratic to
 """
 
 
+@lru_cache(4096)
 def normalized(name: str) -> str:
     """Return a name in small letters, without what separates its words.
 
@@ -226,17 +254,18 @@ def _misspelled(wanted: str, among: list[str]) -> list[str]:
     near: list[tuple[int, str]] = []
     for one in among:
         other = normalized(one)
-        longest = max(len(wanted), len(other))
-        most = max(longest // 4, int(longest > 2))
-        begins = min(len(wanted), len(other)) >= 3 and (
+        if min(len(wanted), len(other)) >= 3 and (
             other.startswith(wanted) or (len(other) > 3 and wanted.startswith(other))
-        )
-        parts = {other, other[: len(wanted) + 1] if len(wanted) > 4 else other}
-        far = 1 if begins else min(_distance(wanted, part, most) for part in parts)
-        if begins or far <= most:
-            near.append((far, one))
+        ):
+            near.append((1, one))
+            continue
+        for part in {other, other[: len(wanted) + 1] if len(wanted) > 4 else other}:
+            longest = max(len(wanted), len(part))
+            most = max(longest // 4, int(longest > 2))
+            if (far := _distance(wanted, part, most)) <= most:
+                near.append((far, one))
     best = min(near, default=(0, ""))[0]
-    return [one for far, one in sorted(near) if far == best][:3]
+    return sorted({one for far, one in near if far == best})[:3]
 
 
 def _distance(a: str, b: str, most: int) -> int:

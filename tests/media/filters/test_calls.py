@@ -347,7 +347,9 @@ def test_first_number_by_position(engine_id):
     assert np.array_equal(turned, gpu.rotate(PHOTO, angle=30))
     with pytest.raises(TypeError, match="multiple values for argument 'value'"):
         gpu.brightness(PHOTO, 0.2, value=0.3)
-    with pytest.raises(ShapeMismatch, match=r"only bytes need them\.$"):
+    with pytest.raises(
+        ShapeMismatch, match=r"only bytes need them. Give other parameters by their names\.$"
+    ):
         gpu.brightness(PHOTO, 3, 4, 0.2)
 
 

@@ -51,8 +51,8 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str
     if Path(out).suffix.lower() == ".png" and inputs.is_animation(Path(name), Path(out)):
         codec = "apng"
     animated = animation_kind(out, codec)
-    if not inputs.is_video(out) and animated is None:
-        raise ParameterError(f"OUT must be a video such as out.mp4, as {name!r} is, got {out!r}.")
+    if animated is None:
+        inputs.refuse_no_video("OUT", name, out)
     used = chain.files(args.chain)
     inputs.refuse_overwriting([*([] if remote else [Path(name)]), *used], [Path(out)])
     filters = chain.load(args.chain, args.max_pixels)

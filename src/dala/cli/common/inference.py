@@ -283,10 +283,8 @@ def each_frame(
     from dala.media import video
 
     name, out = args.paths[0], args.out
-    if out and not inputs.is_video(out):
-        raise ParameterError(
-            f"{place} must be a video such as out.mp4, as {name!r} is, got {out!r}."
-        )
+    if out:
+        inputs.refuse_no_video(place, name, out)
     if out and "://" not in name:
         inputs.refuse_overwriting([Path(name)], [Path(out)])
     frames: list[Report] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import mimetypes
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -135,6 +136,22 @@ def targets(sources: Sequence[Path], out: str, format: str | None = None) -> lis
         if other is not source:
             raise ParameterError(f"'{other}' and '{source}' would have the same name in {out!r}.")
     return [folder / name for name in names]
+
+
+def refuse_no_video(place: str, source: str, out: str) -> None:
+    """Raise if the result of a video has a name that is none of a video.
+
+    Raises:
+        ParameterError: with the page that makes a picture or a sound of a video.
+    """
+    if is_video(out):
+        return
+    kind = (mimetypes.guess_type(out)[0] or "").partition("/")[0]
+    pages = {"image": " One frame: docs/how-to/facts.md.", "audio": " Sound: docs/how-to/sound.md."}
+    raise ParameterError(
+        f"{place} must be a video such as out.mp4, as {source!r} is, got {out!r}."
+        + pages.get(kind, "")
+    )
 
 
 def refuse_overwriting(read: Sequence[Path], written: Sequence[Path]) -> None:

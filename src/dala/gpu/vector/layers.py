@@ -37,7 +37,9 @@ _WORD: Final = re.compile(r"#?[A-Za-z0-9 _-]{1,40}")
 #: Blurs of larger radii depend on where a pixel is in the picture.
 _EXACT: Final = 60
 #: What is done to the alpha of a layer too. Other filters keep it.
-_WITH_ALPHA: Final = frozenset(("shadow", "blur", "gaussian_blur", "box_blur", "motion_blur"))
+_WITH_ALPHA: Final = frozenset(
+    ["shadow", "blur", "gaussian_blur", "box_blur", "motion_blur", "pixelate", "erode", "dilate"]
+)
 
 #: A filter of a layer: its name, or that and its parameters.
 Filter: TypeAlias = "str | tuple[str, Mapping[str, bool | float | str | Sequence[float] | None]]"

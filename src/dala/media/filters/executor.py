@@ -244,7 +244,7 @@ class FilterExecutor:
             return out
         if lent:
             return picture.give(slot.lend(), self._device)
-        if picture.kind in ("frame", "buffer"):
+        if isinstance(picture.pixels, Buffer):
             fresh = allocate(
                 slot.result.engine, slot.result.shape, slot.result.dtype, zero=False, call="frames"
             )

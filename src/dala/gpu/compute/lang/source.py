@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from dala.errors import KernelSyntaxError, KernelTooLarge
+from dala.errors import KernelSyntaxError, KernelTooLarge, printable
 from dala.gpu.compute.lang.library.habits import advice_for_line
 from dala.gpu.compute.lang.limits import MAX_DEPTH, MAX_SOURCE
 
@@ -47,7 +47,7 @@ class KernelSource:
         column = len(shown.encode()[:column].decode(errors="ignore"))
         error = KernelSyntaxError if limit is None else KernelTooLarge
         raise error(
-            problem,
+            printable(problem),
             advice=advice,
             kernel=self.kernel,
             filename=self.filename,

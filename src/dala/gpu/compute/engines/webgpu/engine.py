@@ -146,6 +146,9 @@ class WebGPUEngine(Engine):
         #: The thread that makes all native calls of this engine.
         self.owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
         if adapter.backend == "CUDA":
+            from dala.gpu.compute.engines.webgpu.cuda import sharing
+
+            self.sharing = sharing
             self.owner.after_loss = "Restart the process, which has one CUDA context."
         software = adapter.software
         kept = pool_bytes_from_environment(software=software) if pool_bytes is None else pool_bytes
