@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from dala.arguments import checked_path
 from dala.budget import Limits
-from dala.errors import ParameterError, StorageError, StorageNotFound
+from dala.errors import StorageError, StorageNotFound
 from dala.gpu.compute.lang.limits import MAX_SOURCE
 from dala.gpu.compute.passes.program import KernelProgram
 from dala.shaders.checks import check_limits
 from dala.shaders.interactive import isf, read_header
 from dala.shaders.toys import shadertoy
 from dala.typing import PathLike
+from dala.untrusted.place import NotThere, Place
 
 #: Ends of the names of shaders' files.
 SUFFIXES: Final = (".fs", ".glsl", ".frag")
@@ -29,8 +31,9 @@ def load(path: PathLike, *, limits: Limits | None = None) -> KernelProgram:
     and channels there is :func:`dala.shaders.shadertoy`.
 
     A vertex shader of the same name (``.vs``) and the pictures that the header imports are read
-    from the folder of the file. Inputs of the header are parameters of the program; images are its
-    inputs. No GPU compiler sees the text: it is parsed, checked and translated to a kernel.
+    from the folder of the file, and nothing outside of it. Inputs of the header are parameters of
+    the program; images are its inputs. No GPU compiler sees the text: it is parsed, checked and
+    translated to a kernel.
 
     Args:
         path: of the file, ``.fs``; for Shadertoy's also ``.glsl`` or ``.frag``.
@@ -58,12 +61,20 @@ def load(path: PathLike, *, limits: Limits | None = None) -> KernelProgram:
     fragment = _text(file)
     if is_toy(fragment):
         return from_text(fragment, file.stem, limits)
-    vertex = file.with_suffix(".vs")
     header = read_header(fragment)
-    images = {name: _inside(file.parent, where) for name, where in header.imported.items()}
+    advice = "What it names must be in the folder of the shader."
+    place = Place((file.parent, file.resolve().parent), advice)
+    call, argument = "dala.shaders.load", "IMPORTED"
+    images = {
+        name: place.open(where, call, argument=argument) for name, where in header.imported.items()
+    }
+    vertex = ""
+    with suppress(NotThere):
+        opened = place.open(file.with_suffix(".vs").name, call)
+        vertex = opened.content(4 * MAX_SOURCE, call).decode("utf-8", "replace").lstrip("\ufeff")
     return isf(
         fragment,
-        vertex=_text(vertex) if vertex.is_file() else "",
+        vertex=vertex,
         images=images,
         name=file.stem,
         limits=limits,
@@ -108,14 +119,3 @@ def _text(file: Path) -> str:
         problem = error.strerror or "it cannot be read"
         raise kind(f"dala.shaders.load: {str(file)!r}: {problem}.") from None
     return data.decode("utf-8", errors="replace").lstrip("\ufeff")
-
-
-def _inside(folder: Path, where: str) -> Path:
-    """Return the path of an imported picture, which must stay in the folder of the shader."""
-    inside = folder.resolve()
-    path = (inside / where).resolve()
-    if not path.is_relative_to(inside):
-        raise ParameterError.invalid(
-            "dala.shaders.load", "IMPORTED", "a path in the folder of the shader", where
-        )
-    return path

@@ -37,7 +37,7 @@ def spectrum(samples: NDArray, width: int) -> NDArray:
     >>> spectrum(tone, 8)[0, :, 0].tolist()
     [0, 0, 255, 0, 0, 0, 0, 0]
     """
-    return _pixels(_magnitudes(samples, width) * _FULL)
+    return _pixels(np.rint(_magnitudes(samples, width) * _FULL))
 
 
 def toy(samples: NDArray) -> NDArray:

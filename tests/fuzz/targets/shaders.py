@@ -51,6 +51,36 @@ void mainImage(out vec4 fragColor, in vec2 fragCoord) {
 }
 """
 
+FILTER = b"""/*{"ISFVSN": "2", "DESCRIPTION": "d", "INPUTS": [
+ {"NAME": "inputImage", "TYPE": "image"},
+ {"NAME": "gain", "TYPE": "float", "MIN": 0, "MAX": 2, "DEFAULT": 1.5},
+ {"NAME": "mode", "TYPE": "long", "VALUES": [0, 1], "LABELS": ["a", "b"]},
+ {"NAME": "tint", "TYPE": "color", "DEFAULT": [1, 0, 0, 1]}, {"NAME": "at", "TYPE": "point2D"},
+ {"NAME": "on", "TYPE": "bool"}],
+ "PASSES": [{"TARGET": "kept", "PERSISTENT": true, "WIDTH": "floor($WIDTH/2.0)"}, {}]}*/
+#define MIX(a, b) mix(a, b, gain)
+#if __VERSION__ > 120 && defined(GL_ES)
+const int N = 2 * 3;
+#else
+const int N = 1;
+#endif
+struct Light { vec3 at; float power; };
+float shared_;
+float lit(in Light l, inout vec3 c) {
+    for (int i = 0; i < N; i++) { if (i == 3) continue; c += l.at * 0.1; shared_ += 1.0; }
+    return dot(c, l.at) > 0.5 ? l.power : -l.power;
+}
+void main() {
+    vec4 c = IMG_THIS_PIXEL(inputImage);
+    Light one = Light(vec3(1.0), 2.0);
+    float a[3]; a[0] = lit(one, c.rgb);
+    mat2 m = mat2(1.0, 2.0, 3.0, 4.0);
+    if (PASSINDEX == 0) gl_FragColor = MIX(c, tint) + IMG_NORM_PIXEL(kept, isf_FragNormCoord);
+    else { switch (mode) { case 0: c.xy *= m; break; default: discard; } gl_FragColor = c; }
+    float d = dFdx(c.y);
+    do { c.x += 0.1 + d; } while (c.x < 0.5 && on);
+}"""
+
 LISTED = (
     "( ) { } ; , 0xffffffff 1e999 1e-45 .5f 3u [99999] [3] ? : vec2 vec3 vec4 ivec2 uvec3 bvec4 "
     "mat2 mat3 mat4 mat2x3 sampler2D samplerCube discard return break continue struct const in "
@@ -81,7 +111,7 @@ class Shaders(Target):
     words = tuple(word.encode("utf-8", "surrogatepass") for word in (*WORDS, *ODD))
 
     def seeds(self) -> list[bytes]:
-        return [HEAD + BODY, TOY]
+        return [HEAD + BODY, TOY, FILTER]
 
     def input(self, seed: int, number: int) -> bytes:
         """Change words, mostly; one in four is changed in bytes, and one in four written anew."""

@@ -13,11 +13,10 @@ BAND_SHIFT: Final = 4
 UNTOUCHED: Final = 1 << 30
 
 
-class FrameRecord(Record, fields="width x0 y0 x1 y1 sprite_shift alignment offset stop_code"):
+class FrameRecord(Record, fields="width x0 y0 x1 y1 sprite_shift offset stop_code"):
     """The width in pixels and the clip, whose x1 and y1 are exclusive.
 
-    Then the right shift from the hash of a sprite id to its slot in the sprite table, and the
-    offset of the first pixel from an address that is a multiple of 64, in pixels. Last, where
+    Then the right shift from the hash of a sprite id to its slot in the sprite table. Last, where
     execution stopped, and why: an opcode that the caller executes, or a code of ``stream``.
     """
 

@@ -34,6 +34,7 @@ from dala.ml.runtime.providers import (
     open_session,
     runtime,
 )
+from dala.trace.recorder import OFF, tracer
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -191,7 +192,8 @@ class Session:
         self._check(given)
         if budget.accounts():
             self._check_memory(given)
-        made = self._ran(session, given)
+        with tracer.span("model", self.title, provider=self.provider) if tracer.on else OFF:
+            made = self._ran(session, given)
         budget.check_deadline("predict")  # a run of ONNX Runtime is one call
         return made
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
+from dala.arguments import Quantity
 from dala.errors import DtypeError, ParameterError
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.call.checks import check_count
@@ -17,7 +18,7 @@ from dala.gpu.compute.lang.declaration import LEVELS, ParamDecl
 from dala.gpu.compute.params import check_params
 from dala.gpu.compute.passes.sizes import PassSize, checked_size, size_of
 from dala.gpu.compute.runnable import NO_PARAMS, Runnable
-from dala.typing import NDArray, Params, ParamValue
+from dala.typing import KernelInput, NDArray, Params, ParamValue
 
 if TYPE_CHECKING:
     from dala.gpu.compute.passes.state import ProgramState
@@ -210,6 +211,51 @@ class KernelProgram(Runnable):
                 return True
             written.add(p.target)
         return False
+
+    @property
+    def generator(self) -> bool:
+        """True if it reads no picture: it draws by itself."""
+        return not self._inputs
+
+    def render(
+        self,
+        width: int,
+        height: int,
+        *inputs: KernelInput,
+        time: float = 0.0,
+        fps: float = 60.0,
+        dtype: str = "u8",
+        device: str | None = None,
+        **params: Any,
+    ) -> KernelInput:
+        """Return the frame at a time, as the kind of the first input; an array if there is none.
+
+        A program that remembers frames computes all of them from the beginning. :meth:`start`
+        serves a program whose frames follow each other.
+
+        Args:
+            width: of the frame, in pixels.
+            height: of the frame.
+            inputs: the program's inputs, in order.
+            time: in seconds.
+            fps: frames a second.
+            dtype: of the frame, "u8" or "f32".
+            device: where to run; the current device by default.
+            params: ``frame``, ``pointer`` and the program's parameters, as in
+                :meth:`ProgramState.render`.
+
+        >>> from dala.gpu.compute import program
+        >>> ramp = program("def ramp(*, time: Time): return rgba(time, position()[1] / 4, 0, 1)")
+        >>> ramp.generator, ramp.render(2, 1, time=0.2, device="cpu").tolist()
+        (True, [[[51, 0, 0, 255], [51, 64, 0, 255]]])
+        """
+        call = f"{self.name}.render"
+        seconds = Quantity().check(call, "time", time)
+        rate = Quantity(0, 1e6, above=True).check(call, "fps", fps)
+        params.setdefault("frame", max(0, round(seconds * rate)))
+        with self.start(width, height, dtype=dtype, device=device) as state:
+            found = state.render(*inputs, time=seconds, fps=rate, **params)
+            return found.numpy() if isinstance(found, Buffer) and not inputs else found
 
     def start(
         self, width: int, height: int, *, dtype: str = "u8", device: str | None = None

@@ -200,7 +200,9 @@ class ProgramState(Closing):
         buffers = [h.buffer(self.device).to(self.device) for h in held]
         output = buffer_zeros(self.shape, self.dtype, device=self.device)
         known = self.frame
-        first = known + 1 if known < wanted else wanted if known == wanted else 0
+        first = wanted
+        if known != wanted and self.program.remembers:
+            first = known + 1 if known < wanted else 0
         for number in range(first, wanted + 1):
             seconds = time if number == wanted and time is not None else number / fps
             self.run(buffers, output, params, Instant(seconds, number, place))
