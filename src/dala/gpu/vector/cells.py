@@ -7,10 +7,7 @@ that an edge has touched are looked at; between them the coverage is constant.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: A pixel that is covered once: 256 fractions of its height times 512.
 FULL: Final = 1 << 17

@@ -16,8 +16,7 @@ from dala.errors import CommandError
 from dala.gpu.color import BLENDS, OPERATORS
 from dala.gpu.compute.engines.cpu.compose.blend_modes import OVER, blend_row
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import cover
 from dala.typing import NDArray
 
