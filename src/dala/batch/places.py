@@ -48,10 +48,9 @@ def absolute(name: PathLike, call: str, argument: str) -> str:
         raise ParameterError.invalid(call, argument, "a name or a pattern", name)
     text = os.fsdecode(name)
     if storage.shown(text) != text:
-        raise ParameterError.invalid(
-            call, argument, "a name without passwords and keys, which records would keep", text,
-            "Give them as options of storage: batch.storage.configure, --storage.",
-        )  # fmt: skip
+        expected = "a name without passwords and keys, which records would keep"
+        advice = "Give them as options of storage: batch.storage.configure, --storage."
+        raise ParameterError.invalid(call, argument, expected, text, advice)
     if storage.is_url(text):
         return text
     made = os.path.abspath(text.removeprefix("file://"))

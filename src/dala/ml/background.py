@@ -138,9 +138,8 @@ class Background(Closing):
     def _check(self, given: object, label: str) -> None:
         model = self.model
         if not isinstance(model, Model):
-            raise ModelError.invalid(
-                "Background", "model", "a Model or a name", type(given), _ADVICE
-            )
+            expected = "a Model or a name"
+            raise ModelError.invalid("Background", "model", expected, type(given), _ADVICE)
         if model.spec.task not in ("segment", "matte"):
             raise ModelError(
                 f"Background: model must be a segmentation model, got {model.name!r} for "

@@ -72,9 +72,8 @@ class ImageModel(Model[Enhanced]):
         if not fixed:  # smaller pictures need no padding
             tile_h, tile_w = min(tile_h, height), min(tile_w, width)
         if overlap >= min(tile_h, tile_w) and (height > tile_h or width > tile_w):
-            raise ParameterError.invalid(
-                "predict", "overlap", f"less than the tile, {min(tile_h, tile_w)}", overlap
-            )
+            expected = f"less than the tile, {min(tile_h, tile_w)}"
+            raise ParameterError.invalid("predict", "overlap", expected, overlap)
         pad = max(tile_h - height, 0), max(tile_w - width, 0)
         if any(pad):
             pixels = np.pad(pixels, ((0, pad[0]), (0, pad[1]), (0, 0)), mode="edge")

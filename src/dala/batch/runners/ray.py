@@ -26,8 +26,6 @@ from dala.errors import BatchError, counted
 from dala.extras import needing
 from dala.notices import notify
 
-__all__ = ["RayRunner"]
-
 #: The module, a handle of an actor, or a reference of Ray, which has no types that hold here.
 RayObject: TypeAlias = Any
 

@@ -166,9 +166,8 @@ def scenes(
     names = patterns_of(pattern, _CALL)
     for name in names:
         if storage.is_url(name):
-            raise ParameterError.invalid(
-                _CALL, "pattern", "paths: scenes name other files by them", name
-            )
+            expected = "paths: scenes name other files by them"
+            raise ParameterError.invalid(_CALL, "pattern", expected, name)
     options, name = encoder_spec(_CALL, template, options)
     place, count = options.device or "", options.threads or 1
     return SceneJob(

@@ -8,10 +8,7 @@ segment is too short: then the outline is a sum of areas of the same sense, with
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.vector.edges import TOLERANCE, Pen, close, line_to, move_to, pieces, select_points
 
 #: The numbers of a point: place, whether it is inside a curve, direction and length to the next.

@@ -7,10 +7,9 @@ that an edge has touched are looked at; between them the coverage is constant.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, fill_row, over_any, over_opaque
 from dala.gpu.vector.paints import Inking, paint_pixels
 

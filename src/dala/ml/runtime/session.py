@@ -34,6 +34,7 @@ from dala.ml.runtime.providers import (
     open_session,
     runtime,
 )
+from dala.trace.recorder import OFF, tracer
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -41,19 +42,11 @@ if TYPE_CHECKING:
 
 #: NumPy dtypes of ONNX Runtime's tensor types.
 DTYPES: Final = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(uint8)": np.uint8,
-    "tensor(int8)": np.int8,
-    "tensor(uint16)": np.uint16,
-    "tensor(int16)": np.int16,
-    "tensor(uint32)": np.uint32,
-    "tensor(uint64)": np.uint64,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
-    "tensor(bool)": np.bool_,
-}
+    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16,
+    "tensor(uint8)": np.uint8, "tensor(int8)": np.int8, "tensor(uint16)": np.uint16,
+    "tensor(int16)": np.int16, "tensor(uint32)": np.uint32, "tensor(uint64)": np.uint64,
+    "tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(bool)": np.bool_,
+}  # fmt: skip
 
 
 _reopening: Final = forks.lock()
@@ -191,7 +184,8 @@ class Session:
         self._check(given)
         if budget.accounts():
             self._check_memory(given)
-        made = self._ran(session, given)
+        with tracer.span("model", self.title, provider=self.provider) if tracer.on else OFF:
+            made = self._ran(session, given)
         budget.check_deadline("predict")  # a run of ONNX Runtime is one call
         return made
 
