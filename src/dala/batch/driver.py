@@ -17,6 +17,7 @@ from dala.batch.manifest import Manifest
 from dala.batch.report import BatchReport, Failure
 from dala.batch.runners import Runner
 from dala.batch.tasks import BatchTask, Event, Failed, Finished, Progressed, Result, Started
+from dala.budget import check_deadline
 from dala.errors import counted
 from dala.media.progress import clock_text
 
@@ -190,8 +191,9 @@ class Driver:
             while more or self._flights or self._next:
                 self._manifest.check_held()
                 more = self._fill()
+                check_deadline("Job.run")
                 if self._flights:
-                    for event in self._runner.wait(0.5):
+                    for event in self._runner.wait(0.2):
                         self._happened(event)
                     self._display.draw()
         finally:

@@ -16,6 +16,7 @@ from dala.batch.report import Failure
 from dala.batch.runners import Resources
 from dala.batch.runners.local import LocalRunner, worker_count
 from dala.batch.tasks import BatchTask, Event, Failed, Finished, Json, Progressed
+from dala.budget import check_deadline
 from dala.errors import counted
 
 S = TypeVar("S")
@@ -144,6 +145,7 @@ def calibrate(
             processes[task.id] = _Measured(folder, task)
             runner.submit(task)
         while any(not (one.failed or one.settled) for one in processes.values()):
+            check_deadline("Job.plan")
             if time.monotonic() - began > _LONGEST:
                 break
             for event in runner.wait(0.2):

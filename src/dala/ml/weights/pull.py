@@ -22,6 +22,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dala.budget import check_deadline
 from dala.errors import DalaError, ModelError, ModelNotFound, UnknownModel, did_you_mean
 from dala.ml.models import NAMES, find_model
 from dala.ml.weights.find import cache_folder, find_weights
@@ -235,6 +236,7 @@ def _run(name: str, command: list[str], work: Path, counted: Callable[[int], Non
         )  # fmt: skip
         try:
             while process.poll() is None:
+                check_deadline("pull")
                 counted(_size(work))
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(0.2)
