@@ -88,7 +88,12 @@ def frames(program: Any, given: list[np.ndarray], device: str) -> np.ndarray:
 def job(header: IsfHeader, program: Any, given: list[np.ndarray], file: Path) -> dict[str, Any]:
     """What the page runs: shaders, values, images and passes."""
     text, vertex = file.read_text("utf-8", "replace"), file.with_suffix(".vs")
-    images = [*header.images, *header.imported, *(p.target for p in header.passes if p.target)]
+    images = [
+        *header.images,
+        *header.sounds,
+        *header.imported,
+        *(p.target for p in header.passes if p.target),
+    ]
     common = COMMON + "".join(f"uniform sampler2D {n};\n" for n in dict.fromkeys(images))
     values = {p.name: p.default for p in program.params} | FIXED
     inputs = {}
