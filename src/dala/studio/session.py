@@ -179,7 +179,7 @@ class StudioSession(Closing):
         if kind_of(path) != "json":
             return
         from dala.media.scene.file.load import read
-        from dala.studio.scenes.files import named_in
+        from dala.studio.scenes.tree import named_in
 
         data = read(path)
         if isinstance(data, dict):

@@ -15,7 +15,7 @@ Command: TypeAlias = "Callable[[PageRequest], JsonObject | None]"
 
 _COMMANDS: Final[dict[str, Command]] = {}
 #: The modules that declare commands.
-_MODULES: Final = ("sources", "chain", "time", "scenes", "home")
+_MODULES: Final = ("tabs", "chain", "scenes", "home")
 
 
 def command(function: Command) -> Command:

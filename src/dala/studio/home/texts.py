@@ -16,8 +16,7 @@ from dala.studio.cards.card import Card, suffix_of
 from dala.studio.catalogue.parameters import Json, JsonObject, kind_of
 from dala.studio.catalogue.presets import VERSION
 from dala.studio.document.tab import Tab
-from dala.studio.home.names import FileNames
-from dala.studio.home.python import FILE_KINDS, PICTURE, VIDEO, check_complete
+from dala.studio.home.python import FILE_KINDS, PICTURE, VIDEO, FileNames, check_complete
 from dala.studio.scenes.source import SceneFile
 
 
