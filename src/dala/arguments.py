@@ -38,7 +38,7 @@ _REFUSED: Final = (TypeError, ValueError, ZeroDivisionError, OverflowError, NotI
 
 
 class ArgumentKind(ABC, Generic[T]):
-    """A kind of argument. Subclasses say what is accepted: ``expected`` and ``accept``."""
+    """A kind of argument. Subclasses define the accepted values: ``expected`` and ``accept``."""
 
     #: What errors say that a value must be.
     expected: str = "a value"
@@ -83,7 +83,7 @@ class ArgumentKind(ABC, Generic[T]):
             raise ArgumentTypeError(f"must be {self.expected}, got {text!r}") from None
 
     def strict(self) -> ArgumentKind[T]:
-        """Return the kind for strangers, who may choose from what is known only."""
+        """Return the kind for strangers, who may only choose from known values."""
         return self
 
     def card(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ VERSION: Final = 2
 
 
 def _look(doc: str, **chain: JsonObject) -> tuple[str, dict[str, JsonObject]]:
-    """Return what a look does, and its chain: the parameters of each filter by name, in order."""
+    """Return a look's description and chain: the parameters of each filter by name, in order."""
     return doc, chain
 
 

@@ -176,7 +176,7 @@ class Tab:
             self._time, self._started = self.time(), None
 
     def seek(self, time: Fraction) -> None:
-        """Go to a time; what plays continues from there."""
+        """Go to a time; a playing tab continues from there."""
         if self.source.live:
             return
         self.seeks += 1
@@ -196,7 +196,7 @@ class Tab:
         return {"id": self.id, **self.source.facts(), "dirty": self.dirty or self.source.dirty}
 
     def state(self) -> JsonObject:
-        """Return what the state says of the active tab."""
+        """Return the part of the state that describes the active tab."""
         return {
             "active": self.id,
             "chain": [self._card(card) for card in self.contents.cards],

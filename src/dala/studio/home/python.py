@@ -114,7 +114,7 @@ class _Script:
 
 
 def python(tab: Tab, names: FileNames, last_good: bool = False) -> str:
-    """Return a script that does what the tab shows, and writes the result to a file.
+    """Return a script that makes the result of the tab, and writes it to a file.
 
     Args:
         tab: the tab.
@@ -293,7 +293,7 @@ def _steps(groups: Sequence[list[Card]], lists: dict[int, str]) -> list[str]:
 
 
 def _opened(script: _Script, size: str, body: list[str], models: list[str]) -> list[str]:
-    """Return what the ``with`` statement opens: the pipeline and the models."""
+    """Return the items of the ``with`` statement: the pipeline and the models."""
     rows = list(models)
     if any("pipeline" in line for line in body):
         script.use("dala.media", "FramePipeline")
@@ -328,7 +328,7 @@ def _loop(
     script: _Script, tab: Tab, opened: str, heads: Sequence[str], body: list[str],
     models: list[str], tracks: str = "",
 ) -> None:  # fmt: skip
-    """Write the loop over the frames of what is opened, as ``reader`` or ``scene``."""
+    """Write the loop over the frames of the source, as ``reader`` or ``scene``."""
     script.use("dala.media", "video")
     name, rate = ("scene", "frame_rate") if tab.source.kind == "scene" else ("reader", "fps")
     sink = f"video.write({quoted(VIDEO)}, fps={name}.{rate}{tracks}) as sink"

@@ -36,7 +36,7 @@ def preset_text(tab: Tab) -> str:
 
 # the command line ---------------------------------------------------------------------------------
 def command(tab: Tab, names: FileNames) -> str:
-    """Return command lines that do what the tab shows; ``names`` says how they name files.
+    """Return command lines that make the result of the tab; ``names`` gives names of files.
 
     Raises:
         ParameterError: a card, or a source without a file, has no form on the command line.
