@@ -154,7 +154,8 @@ def calibrate(
     if not speeds:
         return None
     means = (sum(values) / len(speeds) for values in zip(*speeds, strict=True))
-    return MeasuredSpeed(*means, processes=len(speeds))
+    seconds, cpu, size, start, start_cpu = means
+    return MeasuredSpeed(seconds, cpu, size, start, start_cpu, len(speeds))
 
 
 def _size_of(folder: str) -> int:

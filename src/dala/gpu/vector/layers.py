@@ -16,8 +16,7 @@ from dala.errors import CommandError
 from dala.gpu.color import BLENDS, OPERATORS
 from dala.gpu.compute.engines.cpu.compose.blend_modes import OVER, blend_row
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import cover
 from dala.typing import NDArray
 
@@ -92,17 +91,11 @@ def filters_of(text: str) -> Filters:
 
 
 def _is_shadow(given: dict[str, Any]) -> bool:
-    color = given.get("color")
-    return (
-        given.keys() == {"x", "y", "blur", "color"}
-        and all(
-            isinstance(given[name], int | float) and abs(given[name]) <= _FAR
-            for name in ("x", "y", "blur")
-        )
-        and isinstance(color, list)
-        and len(color) == 4
-        and all(isinstance(n, int) and 0 <= n <= 255 for n in color)
-    )
+    match given:
+        case {"x": x, "y": y, "blur": blur, "color": [_, _, _, _] as color} if len(given) == 4:
+            near = all(isinstance(n, int | float) and abs(n) <= _FAR for n in (x, y, blur))
+            return near and all(isinstance(n, int) and 0 <= n <= 255 for n in color)
+    return False
 
 
 def _plain(value: object) -> bool:
