@@ -240,15 +240,16 @@ def _plain(value: Json, points: bool = False) -> str:
 
 def _model(script: _Script, card: Card) -> tuple[str, str]:
     """Return the expression that loads a model, and its call with ``frame``."""
-    params, weights = card.params, quoted(MODELS[card.name].weights(card.params))
+    params = MODELS[card.name].values(card.params)
+    weights = quoted(MODELS[card.name].weights(card.params))
     if card.name == "background":
-        given = f"{weights}, radius={params.get('radius', 12)}"
-        if params.get("replace") == "color":
-            given += f", background={_plain(params.get('color', [0.0, 0.7, 0.25]))}"
+        given = f"{weights}, radius={params['radius']}"
+        if params["replace"] == "color":
+            given += f", background={_plain(params['color'])}"
         return f"{script.use('dala.ml', 'Background')}({given})", "process(frame)"
-    score = params.get("score", card.parameters["score"].default)
-    if card.name == "faces" and (how := str(params.get("show", "boxes"))) != "boxes":
-        given = f"{quoted(how)}, score={score}, keep=0, ahead=0"
+    score = params["score"]
+    if card.name == "faces" and params["show"] != "boxes":
+        given = f"{quoted(params['show'])}, score={score}, keep=0, ahead=0"
         return f"{script.use('dala.ml', 'FaceHider')}({given})", "process(frame)"
     call = f"predict(frame, score={score}).draw(frame)"
     if card.name == "classes":
