@@ -54,10 +54,7 @@ class Kernel(Runnable):
     __doc__ = InstanceDoc(__doc__)
 
     def __init__(
-        self,
-        name: str,
-        decl: KernelDecl | Callable[[], KernelDecl],
-        limits: Limits | None = None,
+        self, name: str, decl: KernelDecl | Callable[[], KernelDecl], limits: Limits | None = None
     ) -> None:
         self.name = name
         #: Limits of each call, or None.
@@ -349,10 +346,7 @@ def _name_in(text: str) -> str:
 
 
 def _declare(
-    name: str,
-    source: str | KernelFunction,
-    inputs: int | None,
-    params: Sequence[str] | None,
+    name: str, source: str | KernelFunction, inputs: int | None, params: Sequence[str] | None
 ) -> tuple[KernelDecl, KernelDecl | Callable[[], KernelDecl]]:
     """Return the declaration, and a way to make it again: of text, a function that holds little."""
     if isinstance(source, str):

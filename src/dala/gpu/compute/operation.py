@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from dala.errors import (
-    DalaError,
-    DtypeMismatch,
-    ParameterError,
-    ShapeError,
-    ShapeMismatch,
-)
+from dala.errors import DalaError, DtypeMismatch, ParameterError, ShapeError, ShapeMismatch
 from dala.gpu.compute.buffer import Buffer, allocate, overlap
 from dala.gpu.compute.call.arguments import pack
 from dala.gpu.compute.call.checks import IMAGE_SHAPES, check_buffers, check_types, in_place_error
@@ -32,12 +26,7 @@ from dala.gpu.compute.call.plans import BoundCall, Values
 from dala.gpu.compute.engines.base import Engine, Task, Tensor
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang.ir import Program
-from dala.gpu.compute.params import (
-    CheckedValue,
-    CheckedValues,
-    Parameter,
-    check_values,
-)
+from dala.gpu.compute.params import CheckedValue, CheckedValues, Parameter, check_values
 from dala.gpu.compute.runnable import Runnable
 from dala.typing import NDArray, Params, ParamValue
 
@@ -268,11 +257,7 @@ class Operation(Runnable):
         return call, pack(kernel.decl, program, values)
 
     def _task(
-        self,
-        engine: Engine,
-        inputs: Sequence[Buffer],
-        output: Buffer,
-        values: OperationValues,
+        self, engine: Engine, inputs: Sequence[Buffer], output: Buffer, values: OperationValues
     ) -> Task:
         tensors = tuple(Tensor(b.shape, b.dtype) for b in inputs)
         target = Tensor(output.shape, output.dtype)

@@ -192,10 +192,7 @@ class Recorder:
         return made
 
     def plan(
-        self,
-        inputs: Sequence[Buffer],
-        output: Buffer,
-        swaps: Sequence[tuple[Buffer, Buffer]] = (),
+        self, inputs: Sequence[Buffer], output: Buffer, swaps: Sequence[tuple[Buffer, Buffer]] = ()
     ) -> Plan:
         """Return the recorded plan, with these inputs and this output.
 

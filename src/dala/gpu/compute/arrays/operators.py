@@ -13,14 +13,7 @@ from dala.errors import DeviceMismatch, DtypeError, DtypeMismatch, ParameterErro
 from dala.gpu.compute.arrays import graph, promote
 from dala.gpu.compute.arrays.evaluate import compute, fuse
 from dala.gpu.compute.arrays.graph import Expression, Number, Operand
-from dala.gpu.compute.buffer import (
-    Buffer,
-    check_size,
-    hand_over,
-    lazy,
-    overlap,
-    settle,
-)
+from dala.gpu.compute.buffer import Buffer, check_size, hand_over, lazy, overlap, settle
 from dala.gpu.compute.convert import as_array, to_dtype
 from dala.gpu.compute.create import filled
 from dala.gpu.compute.dtypes import DtypeLike, dtype_name

@@ -220,10 +220,7 @@ def _advice(value: object) -> str:
 
 
 def call_on(
-    kernel: Runnable,
-    values: Sequence[KernelInput],
-    out: Buffer | NDArray | None,
-    params: Params,
+    kernel: Runnable, values: Sequence[KernelInput], out: Buffer | NDArray | None, params: Params
 ) -> KernelInput:
     """Run a kernel on inputs of any kind; return ``out``, or a result of the first input's kind."""
     call = kernel.name

@@ -158,9 +158,7 @@ class Queue:
     # working ----------------------------------------------------------------------------------
     def _start(self) -> None:
         worker = forks.thread(
-            _work,
-            args=(self, self._wake),
-            name=f"dala-stream-{len(self._threads) + 1}",
+            _work, args=(self, self._wake), name=f"dala-stream-{len(self._threads) + 1}"
         )
         worker.start()
         self._threads.append(worker)

@@ -191,12 +191,7 @@ class NativeDevice:
             self.encoder().copy_buffer_to_buffer(*natives, target_start, size)
 
     def read(
-        self,
-        buffer: DeviceBuffer,
-        start: int,
-        nbytes: int,
-        lend: bool,
-        future: Future[Any],
+        self, buffer: DeviceBuffer, start: int, nbytes: int, lend: bool, future: Future[Any]
     ) -> None:
         """Start a read (see :meth:`Staging.read`), or raise the first error of earlier work."""
         failure = self._owner.take_failure()

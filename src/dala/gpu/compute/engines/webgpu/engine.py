@@ -114,11 +114,7 @@ class WebGPUEngine(Engine):
     depends_on_values = depends_on_size = True  # shaders: on parameters, on the number of pixels
 
     def __init__(
-        self,
-        adapter: Adapter,
-        *,
-        pool_bytes: int | None = None,
-        staging_bytes: int | None = None,
+        self, adapter: Adapter, *, pool_bytes: int | None = None, staging_bytes: int | None = None
     ) -> None:
         #: The limits in force, and the class that lowers them: "", "default" or "downlevel".
         self.limits_class = limits_class()
