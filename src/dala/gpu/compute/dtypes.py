@@ -68,10 +68,6 @@ def dtype_name(dtype: DtypeLike, *, call: str = "dtype") -> str:
             if name is not None:
                 return name
             dtype = found.name
-    raise DtypeError.invalid(
-        call,
-        "dtype",
-        f"one of {', '.join(DTYPES)}, or a NumPy name such as 'float32' or 'uint8'",
-        dtype,
-        "Convert the data to one of them first.",
-    )
+    expected = f"one of {', '.join(DTYPES)}, or a NumPy name such as 'float32' or 'uint8'"
+    advice = "Convert the data to one of them first."
+    raise DtypeError.invalid(call, "dtype", expected, dtype, advice)

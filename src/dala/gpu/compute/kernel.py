@@ -220,13 +220,9 @@ class Kernel(Runnable):
         [2.0, 4.0]
         """
         if params is not None and not all(isinstance(p, str) for p in params):
-            raise ParameterError.invalid(
-                "Kernel.register",
-                "params",
-                "a list of names such as ['amount']",
-                params,
-                "Types and defaults belong in the function.",
-            )
+            expected = "a list of names such as ['amount']"
+            advice = "Types and defaults belong in the function."
+            raise ParameterError.invalid("Kernel.register", "params", expected, params, advice)
         return _register(name, source, inputs, params, limits)
 
     @staticmethod

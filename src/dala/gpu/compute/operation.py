@@ -160,12 +160,8 @@ class Operation(Runnable):
     def want(self, output: Tensor, wanted: Tensor) -> None:
         """Raise if an output does not have the wanted shape and dtype."""
         if output.shape != wanted.shape:
-            raise self.wrong_shape(
-                "output",
-                f"of shape {wanted.shape}",
-                output.shape,
-                f"Use buffer_zeros({wanted.shape}, {wanted.dtype!r}).",
-            )
+            advice = f"Use buffer_zeros({wanted.shape}, {wanted.dtype!r})."
+            raise self.wrong_shape("output", f"of shape {wanted.shape}", output.shape, advice)
         if output.dtype != wanted.dtype:
             raise self.wrong_dtype("output", f"of dtype {wanted.dtype!r}", output.dtype)
 
@@ -310,13 +306,9 @@ class Operation(Runnable):
         import textwrap
 
         if target != "python":
-            raise ParameterError.invalid(
-                "Kernel.source",
-                "target",
-                f"'python' for the operation {self.name!r}",
-                target,
-                "Each device has its own code for it.",
-            )
+            expected = f"'python' for the operation {self.name!r}"
+            advice = "Each device has its own code for it."
+            raise ParameterError.invalid("Kernel.source", "target", expected, target, advice)
         return textwrap.dedent(inspect.getsource(type(self).define))
 
 

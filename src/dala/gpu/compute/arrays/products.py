@@ -23,13 +23,9 @@ def matmul(x: Value, y: Value) -> Buffer | None:
     assert isinstance(one, Buffer)
     a, b = (v if isinstance(v, Buffer) else to_buffer(v, one, "a @ b") for v in (x, y))
     if a.engine is not b.engine:
-        raise DeviceMismatch.invalid(
-            "a @ b",
-            "b",
-            f"on the device {a.device!r} of a",
-            b.device,
-            f"Move it: b.to({a.device!r}).",
-        )
+        expected = f"on the device {a.device!r} of a"
+        advice = f"Move it: b.to({a.device!r})."
+        raise DeviceMismatch.invalid("a @ b", "b", expected, b.device, advice)
     dtype = promote.common(a.dtype, b.dtype)
     promote.check_device(a.engine, dtype, "a @ b", f"{a.dtype} with {b.dtype} gives")
     inputs = [v if v.dtype == dtype else v.astype(dtype) for v in (a, b)]

@@ -61,11 +61,8 @@ class Conv2d(Operation):
                 weight,
             )
         if len(inputs) > 2 and inputs[2].shape != (outputs,):
-            raise self.wrong_shape(
-                "bias",
-                f"of shape ({outputs},), one number for each output of 'weight'",
-                inputs[2].shape,
-            )
+            expected = f"of shape ({outputs},), one number for each output of 'weight'"
+            raise self.wrong_shape("bias", expected, inputs[2].shape)
         size = tuple(self._size(x, weight, values, i) for i in (0, 1))
         return Tensor((*x[:-3], outputs, *size), dtype)
 

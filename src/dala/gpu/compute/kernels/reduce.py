@@ -108,12 +108,8 @@ class _Reduction(Operation):
         fitting = {plain.shape, kept} | ({(1,)} if not plain.shape else set())
         if output.shape not in fitting:
             listed = " or ".join(str(s) for s in sorted(fitting, key=len))
-            raise self.wrong_shape(
-                "output",
-                f"of shape {listed}",
-                output.shape,
-                f"Use buffer_zeros({plain.shape}, {plain.dtype!r}).",
-            )
+            advice = f"Use buffer_zeros({plain.shape}, {plain.dtype!r})."
+            raise self.wrong_shape("output", f"of shape {listed}", output.shape, advice)
         allowed = self.stored(inputs[0].dtype)
         want_dtype(self.name, inputs[0].dtype, output.dtype, allowed)
         return {"axes": axes, "passes": passes(shape, axes)}

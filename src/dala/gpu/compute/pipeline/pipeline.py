@@ -87,12 +87,10 @@ class Pipeline(Closing):
         engine = self._engine if stage.output is None else stage.output.engine
         if self._engine is not None and engine is not self._engine:
             assert engine is not None
+            expected = f"on the pipeline's device {self._engine.id!r}"
+            advice = "Move its buffers, or make a second pipeline."
             raise DeviceMismatch.invalid(
-                "Pipeline.add",
-                f"stage {stage.name!r}",
-                f"on the pipeline's device {self._engine.id!r}",
-                engine.id,
-                "Move its buffers, or make a second pipeline.",
+                "Pipeline.add", f"stage {stage.name!r}", expected, engine.id, advice
             )
         self._check_cycle(stage)
         self._engine = engine
