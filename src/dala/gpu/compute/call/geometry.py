@@ -125,13 +125,9 @@ def _broadcast(
         advice = f"Write {arg}: Pixel, or {arg}: Image to read its neighbors."
         raise ShapeMismatch.invalid(kernel, arg, expected, shape, advice)
     if not fits:
-        raise ShapeMismatch.invalid(
-            kernel,
-            arg,
-            f"of a shape that broadcasts to the output's {out_shape}",
-            shape,
-            "Axes must be equal or 1, counted from the last.",
-        )
+        expected = f"of a shape that broadcasts to the output's {out_shape}"
+        advice = "Axes must be equal or 1, counted from the last."
+        raise ShapeMismatch.invalid(kernel, arg, expected, shape, advice)
     return broadcast_strides(padded)
 
 
