@@ -20,8 +20,7 @@ from dala.gpu.compute.call.arguments import number_kinds, pack
 from dala.gpu.compute.call.spec import Spec
 from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.pipeline.chain import chain
-from dala.gpu.compute.pipeline.explain import explain
+from dala.gpu.compute.pipeline.chain import chain, explain
 from dala.gpu.compute.pipeline.fuse import Pass, Stage, fuse
 from dala.gpu.compute.pipeline.reading import CallableCount, CallableSpecs, PipelineReading
 from dala.gpu.compute.stream.job import Job, memory_of

@@ -35,9 +35,8 @@ from dala.gpu.compute.engines.webgpu.pool import (
     Mapped,
     PoolSlot,
 )
-from dala.gpu.compute.engines.webgpu.staging import Staging
+from dala.gpu.compute.engines.webgpu.staging import UPLOAD_BYTES, Staging, Uploads
 from dala.gpu.compute.engines.webgpu.timing import Timer
-from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, Uploads
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 
 if TYPE_CHECKING:

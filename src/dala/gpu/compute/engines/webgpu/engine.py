@@ -49,6 +49,7 @@ from dala.gpu.compute.engines.webgpu.limits import (
     largest_buffer,
     limits_class,
     within,
+    workgroup_bytes,
 )
 from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.webgpu.owner import Owner
@@ -60,9 +61,8 @@ from dala.gpu.compute.engines.webgpu.pool import (
     pool_bytes_from_environment,
     size_class,
 )
-from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES
+from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES, UPLOAD_BYTES
 from dala.gpu.compute.engines.webgpu.timing import DispatchTimes
-from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES
 from dala.gpu.compute.engines.webgpu.wgsl.shader import (
     BlockLayout,
     Metering,
@@ -70,7 +70,6 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import (
     shader_key,
     write_shader,
 )
-from dala.gpu.compute.engines.webgpu.wgsl.workgroups import workgroup_bytes
 from dala.gpu.compute.lang.ir import Program
 from dala.memory import add_card
 

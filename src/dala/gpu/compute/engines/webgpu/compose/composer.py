@@ -44,8 +44,8 @@ from dala.gpu.compute.engines.webgpu.compose.commands import (
     move_pictures,
     put_pixels,
     put_through_ring,
+    shader_text,
 )
-from dala.gpu.compute.engines.webgpu.compose.shader import shader_text
 from dala.gpu.compute.engines.webgpu.device import NativeDevice
 from dala.gpu.compute.engines.webgpu.limits import STORAGE_BUFFERS
 from dala.gpu.compute.engines.webgpu.pool import size_class
