@@ -459,9 +459,7 @@ class ReferenceEngine(Engine):
 
 def as_bytes(memory: memoryview) -> NDArray:
     """Return contiguous memory as an array of bytes, without a copy."""
-    if memory.nbytes == 0:
-        return np.empty(0, np.uint8)
-    return np.frombuffer(memory, np.uint8)
+    return np.empty(0, np.uint8) if memory.nbytes == 0 else np.frombuffer(memory, np.uint8)
 
 
 def apart(source: NDArray, output: NDArray, in_step: bool) -> NDArray:

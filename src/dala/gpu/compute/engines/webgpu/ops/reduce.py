@@ -80,9 +80,7 @@ def _text(how: Reduction, dtype: str, width: int, rows: bool, tail: bool) -> str
 
 def kind_of_sum(output: str) -> str:
     """Return the WGSL type that sums are computed in."""
-    if output in ("u8", "u32", "s32"):
-        return "u32"
-    return STORED[output]
+    return "u32" if output in ("u8", "u32", "s32") else STORED[output]
 
 
 #: The dtype of a buffer between passes, by WGSL type.

@@ -27,9 +27,7 @@ def without_single_turns(program: Program) -> Program:
     A loop without any iteration is removed. One that has a single iteration, or leaves at the end
     of each, becomes its body. The number of iterations changes, so it must not be counted.
     """
-    if not has_loops(program.body):
-        return program
-    return _Turns().program(program)
+    return program if not has_loops(program.body) else _Turns().program(program)
 
 
 class _Turns(Copier):
