@@ -178,7 +178,7 @@ class Queue:
         except BaseException as error:
             self._end(job, name_command(_without_frame(error), job))
             return True
-        if job.engine is None or not _has_queue(job.engine):
+        if job.engine is None or type(job.engine).synchronize is Engine.synchronize:
             self._end(job, None)
         else:
             self._enqueued(job, job.engine)
@@ -316,10 +316,6 @@ def _work(queue: Queue, wake: SimpleQueue[None]) -> None:
         wake.get()
         if not queue.run_next():
             return
-
-
-def _has_queue(engine: Engine) -> bool:
-    return type(engine).synchronize is not Engine.synchronize
 
 
 def _without_frame(error: BaseException) -> BaseException:

@@ -236,7 +236,7 @@ def blend(mode: int, back: NDArray, source: NDArray, share: NDArray, linear: boo
             m = quotient(((255 - below) * s + below * made) * 257)
             w = (above * 255 * FULL + safe // 2) // safe
             found = (m * w + b * (FULL - w) + FULL // 2) // FULL
-        colors = _byte_of_light(found) if linear else quotient(found * 255)
+        colors = np.searchsorted(LEAST, found, side="right") if linear else quotient(found * 255)
     made = np.concatenate([colors, result], axis=2)
     return np.where(above == 0, back, made).astype(np.uint8)
 
@@ -253,7 +253,3 @@ def _added(
     summed = np.minimum(s * over // FULL + (b * under + FULL // 2) // FULL, WHITE)
     alpha = (np.minimum(total, FULL) * 255 + FULL // 2) // FULL
     return np.where(total > FULL, summed, mean), alpha
-
-
-def _byte_of_light(x: NDArray) -> NDArray:
-    return np.searchsorted(LEAST, x, side="right")
