@@ -65,18 +65,9 @@ class Buffer(ArrayMethods, ExchangedArray, Closing):
     """
 
     __slots__ = (
-        "__weakref__",
-        "_key",
-        "_storage",
-        "dtype",
-        "engine",
-        "nbytes",
-        "node",
-        "origin",
-        "readonly",
-        "shape",
-        "transient",
-    )
+        "__weakref__", "_key", "_storage", "dtype", "engine", "nbytes", "node", "origin",
+        "readonly", "shape", "transient",
+    )  # fmt: skip
 
     def __init__(
         self,

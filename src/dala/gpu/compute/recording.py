@@ -33,20 +33,9 @@ from dala.gpu.compute.engines.webgpu.recorded.engine import (
 from dala.typing import NDArray
 
 __all__ = [
-    "Expr",
-    "Guard",
-    "Number",
-    "Plan",
-    "PlanBuffer",
-    "PlanStep",
-    "Recorder",
-    "ShaderCache",
-    "Trace",
-    "cos",
-    "evaluate",
-    "holds",
-    "sin",
-]
+    "Expr", "Guard", "Number", "Plan", "PlanBuffer", "PlanStep", "Recorder", "ShaderCache",
+    "Trace", "cos", "evaluate", "holds", "sin",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

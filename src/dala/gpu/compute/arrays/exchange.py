@@ -76,12 +76,9 @@ class ExchangedArray:
             raise AttributeError("__cuda_array_interface__: the buffer is not on a cuda device")
         address, stream = sharing.array_interface(self.engine, self.settled("the interface"))
         return {
-            "version": 3,
-            "shape": self.shape,
-            "typestr": NUMPY[self.dtype].str,
-            "data": (address, self.readonly),
-            "stream": stream,
-        }
+            "version": 3, "shape": self.shape, "typestr": NUMPY[self.dtype].str,
+            "data": (address, self.readonly), "stream": stream,
+        }  # fmt: skip
 
     # notebooks -----------------------------------------------------------------------------------
     def _repr_png_(self) -> bytes | None:

@@ -15,13 +15,9 @@ from dala.typing import NDArray
 
 #: Output dtypes of a sum by input dtype; the first is the default.
 SUMS = {
-    "f32": ("f32",),
-    "f64": ("f64",),
-    "s32": ("s32", "u32", "s64", "f32", "f64"),
-    "s64": ("s64",),
-    "u32": ("u32", "s32", "s64", "f32", "f64"),
-    "u8": ("u32", "u8", "s32", "s64", "f32", "f64"),
-}
+    "f32": ("f32",), "f64": ("f64",), "s32": ("s32", "u32", "s64", "f32", "f64"), "s64": ("s64",),
+    "u32": ("u32", "s32", "s64", "f32", "f64"), "u8": ("u32", "u8", "s32", "s64", "f32", "f64"),
+}  # fmt: skip
 
 
 def one_axis(kernel: str, shape: tuple[int, ...], axis: int) -> int:

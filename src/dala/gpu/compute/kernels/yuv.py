@@ -203,12 +203,9 @@ class YuvToRgb(_Video):
         self.want_rgb(output, self._size(inputs, form), "output")
         numbers = decoding(values["matrix"], values["range"] == "limited")
         return {
-            "format": form,
-            "siting": values["siting"],
-            "chroma": values["chroma"],
-            "numbers": numbers,
-            "fixed": fixed_decoding(numbers, form != "yuv444"),
-        }
+            "format": form, "siting": values["siting"], "chroma": values["chroma"],
+            "numbers": numbers, "fixed": fixed_decoding(numbers, form != "yuv444"),
+        }  # fmt: skip
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         if _of_bytes(task):

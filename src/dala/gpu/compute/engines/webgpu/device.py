@@ -422,16 +422,12 @@ class NativeDevice:
     def stats(self) -> dict[str, int]:
         """Return the number and size of the device's resources."""
         return {
-            **self.pool.stats(),
-            "staging_buffers": self.staging.count,
-            "staging_bytes": self.staging.bytes,
-            "upload_buffers": self.uploads.count,
-            "upload_bytes": self.uploads.bytes,
-            "uploaded_bytes": self.uploaded,
-            "downloaded_bytes": self.downloaded,
-            "bind_groups": len(self._bindings),
+            **self.pool.stats(), "staging_buffers": self.staging.count,
+            "staging_bytes": self.staging.bytes, "upload_buffers": self.uploads.count,
+            "upload_bytes": self.uploads.bytes, "uploaded_bytes": self.uploaded,
+            "downloaded_bytes": self.downloaded, "bind_groups": len(self._bindings),
             "pipelines": len(self.pipelines),
-        }
+        }  # fmt: skip
 
     # ------------------------------------------------------------------------------------------
 

@@ -162,21 +162,12 @@ class WebGPUEngine(Engine):
     def info(self) -> Info:
         adapter = self.adapter
         return {
-            "name": adapter.name,
-            "gpu": self.gpu,
-            "backend": self.backend,
-            "id": self.id,
-            "api": adapter.backend,
-            "kind": adapter.kind,
-            "vendor": adapter.vendor,
-            "driver": adapter.driver,
-            "software": adapter.software,
-            "dtypes": sorted(self.dtypes),
-            "max_buffer_bytes": self.max_buffer_bytes,
-            "features": sorted(adapter.features),
-            "limits": dict(self.limits),
-            "limits_class": self.limits_class or "adapter",
-        }
+            "name": adapter.name, "gpu": self.gpu, "backend": self.backend, "id": self.id,
+            "api": adapter.backend, "kind": adapter.kind, "vendor": adapter.vendor,
+            "driver": adapter.driver, "software": adapter.software, "dtypes": sorted(self.dtypes),
+            "max_buffer_bytes": self.max_buffer_bytes, "features": sorted(adapter.features),
+            "limits": dict(self.limits), "limits_class": self.limits_class or "adapter",
+        }  # fmt: skip
 
     @property
     def lost(self) -> bool:
