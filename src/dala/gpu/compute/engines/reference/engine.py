@@ -33,18 +33,7 @@ from dala.gpu.compute.engines.base import (
 from dala.gpu.compute.engines.elementary.double import DOUBLE
 from dala.gpu.compute.engines.elementary.single import SINGLE
 from dala.gpu.compute.engines.registry import as_array, run_definition
-from dala.gpu.compute.lang.ir import (
-    Block,
-    Break,
-    Continue,
-    For,
-    If,
-    Program,
-    SetSlot,
-    Slot,
-    Value,
-    format_program,
-)
+from dala.gpu.compute.lang import ir
 from dala.typing import NDArray
 
 _TYPES: Final = {"f64": np.float64, "i32": np.int32}
@@ -191,7 +180,7 @@ OPERATIONS: Final[dict[str, Callable[..., NDArray]]] = {
 class Interpreter:
     """Runs a program over the positions ``first`` to ``last`` of a geometry."""
 
-    program: Program
+    program: ir.Program
     geometry: Geometry
     inputs: Sequence[NDArray]
     params: Values
@@ -200,8 +189,8 @@ class Interpreter:
 
     def __post_init__(self) -> None:
         self.flat = np.arange(self.first, self.last, dtype=np.int64)
-        self.values: dict[Value, NDArray] = {}
-        self.slots: dict[Slot, NDArray] = {}
+        self.values: dict[ir.Value, NDArray] = {}
+        self.slots: dict[ir.Slot, NDArray] = {}
         self.broken: list[NDArray] = []
         self.scope = budget.capture()
         self.limit = None if self.scope is None else self.scope.limits.iterations
@@ -215,30 +204,30 @@ class Interpreter:
 
     # statements: each takes the live positions and returns those still live afterwards
 
-    def block(self, block: Block, live: NDArray) -> NDArray:
+    def block(self, block: ir.Block, live: NDArray) -> NDArray:
         for statement in block.body:
             if not live.any():
                 break
             match statement:
-                case Value():
+                case ir.Value():
                     self.values[statement] = self.operation(statement)
-                case SetSlot():
+                case ir.SetSlot():
                     self.set(statement.slot, self.value(statement.value), live)
-                case If():
+                case ir.If():
                     holds = self.value(statement.condition)
                     then = self.block(statement.then, live & holds)
                     otherwise = self.block(statement.otherwise, live & ~holds)
                     live = then | otherwise
-                case For():
+                case ir.For():
                     self.loop(statement, live)
-                case Break():
+                case ir.Break():
                     self.broken[-1] = self.broken[-1] | live
                     live = np.array([False])
-                case Continue():
+                case ir.Continue():
                     live = np.array([False])
         return live
 
-    def loop(self, loop: For, live: NDArray) -> None:
+    def loop(self, loop: ir.For, live: NDArray) -> None:
         counter = self.value(loop.start).astype(np.int64)
         stop = self.value(loop.stop)
         while True:
@@ -261,20 +250,20 @@ class Interpreter:
             if (self.iterations > self.limit).any():
                 raise budget.limit_exceeded(self.program.name, self.limit)
 
-    def set(self, slot: Slot, value: NDArray, live: NDArray) -> None:
+    def set(self, slot: ir.Slot, value: NDArray, live: NDArray) -> None:
         self.slots[slot] = value if live.all() else np.where(live, value, self.get(slot))
 
     # values
 
-    def get(self, slot: Slot) -> NDArray:
+    def get(self, slot: ir.Slot) -> NDArray:
         return self.slots.get(slot, np.zeros(1, TYPES[slot.type]))
 
-    def value(self, value: Value) -> NDArray:
+    def value(self, value: ir.Value) -> NDArray:
         if value.op == "const":
             return np.array([value.attr], TYPES[value.type])
         return self.values[value]
 
-    def operation(self, value: Value) -> NDArray:
+    def operation(self, value: ir.Value) -> NDArray:
         args = [self.value(a) for a in value.args]
         match value.op:
             case "param":
@@ -317,7 +306,7 @@ class Interpreter:
         along = np.unravel_index(self.flat, self.geometry.dims)
         return np.asarray(sum(i * s for i, s in zip(along, strides, strict=True)))
 
-    def image(self, value: Value, dx: NDArray, dy: NDArray) -> NDArray:
+    def image(self, value: ir.Value, dx: NDArray, dy: NDArray) -> NDArray:
         """Return the pixel ``dx`` to the right and ``dy`` below, clamped to the edge."""
         argument, channel = value.attr
         channels = self.program.args[argument].channels
@@ -325,7 +314,7 @@ class Interpreter:
         pixel = clamped_index(self.geometry.shapes[argument][:2], [y + dy, x + dx])
         return self.load(value, argument, pixel * channels + channel)
 
-    def load(self, value: Value, argument: int, index: NDArray) -> NDArray:
+    def load(self, value: ir.Value, argument: int, index: NDArray) -> NDArray:
         """Read numbers from memory, u8 widened to s32. An empty array gives zeros."""
         memory = self.inputs[argument]
         if memory.size == 0:
@@ -387,7 +376,7 @@ class ReferenceEngine(Engine):
     def adopt(self, memory: memoryview) -> Storage | None:
         return self._keep(Storage(memory.nbytes, as_bytes(memory), foreign=True))
 
-    def prepare(self, program: Program, geometry: Geometry) -> Runner:
+    def prepare(self, program: ir.Program, geometry: Geometry) -> Runner:
         def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
             out = output.handle.view(NUMPY[program.out.dtype])
             out = out.reshape(geometry.count, program.out.channels)
@@ -419,8 +408,8 @@ class ReferenceEngine(Engine):
 
         return run
 
-    def source(self, program: Program, geometry: Geometry) -> str:
-        return format_program(program.body, program.result)
+    def source(self, program: ir.Program, geometry: Geometry) -> str:
+        return ir.format_program(program.body, program.result)
 
     def stats(self) -> dict[str, int]:
         live = list(self._live.values())
