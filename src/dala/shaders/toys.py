@@ -121,6 +121,7 @@ def shadertoy(
             edges={c: edge for c, source in reads.items() if source not in _BUFFERS},
             special=special,
             whole=True,
+            levels=True,
         )
         target = "" if key == "image" else key
         dtype = "" if key == "image" else "f32"

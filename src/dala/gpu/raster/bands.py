@@ -7,34 +7,17 @@ pixels are the same as without bands.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
-from dala.gpu.compute.engines.cpu.native import Native, compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.protocol import CommandRow
 from dala.gpu.protocol import i32 as signed
 from dala.gpu.raster.commands import read_i32, read_u32
 from dala.gpu.raster.frame import BAND_SHIFT, FrameRecord
-from dala.gpu.raster.stream import (
-    BATCH,
-    BLIT,
-    BROKEN,
-    CLEAR,
-    END,
-    FAMILIES,
-    FULL,
-    RESET_CLIP,
-    ROWS,
-    SET_CLIP,
-    add_fault,
-    find_sprite,
-    set_clip,
-)
+from dala.gpu.raster.stream import *
 
 #: The largest size of a band's pixels in bytes, the number of bands per thread where there are
 #: enough rows, and the largest number of bands.

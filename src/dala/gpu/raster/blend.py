@@ -5,18 +5,10 @@ The arithmetic is that of ``cpu/pixels/over.py``; results are exactly rounded.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.pixels.over import (
-    OPAQUE,
-    VISIBLE,
-    fill_row,
-    over_any,
-    over_opaque,
-    over_pixel,
-)
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.pixels.over import *
 
 #: Spans that are collected before they are drawn.
 SPANS: Final = 64

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import Array, Record, i32, i64, serial, u8, u32
+from dala.gpu.compute.engines.cpu.native import *
 
 #: log2 of the rows of a band. Damage is kept as the range of changed columns of each band.
 BAND_SHIFT: Final = 4

@@ -9,13 +9,11 @@ outline.
 from __future__ import annotations
 
 from math import isqrt
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, over_pixel
 from dala.gpu.raster.blend import SPANS, Spans, add_span, over_pixels, over_span, over_spans
 from dala.gpu.raster.frame import DrawTarget, damaged

@@ -8,10 +8,7 @@ segment is too short: then the outline is a sum of areas of the same sense, with
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.vector.edges import TOLERANCE, Pen, close, line_to, move_to, pieces, select_points
 
 #: The numbers of a point: place, whether it is inside a curve, direction and length to the next.
@@ -27,10 +24,7 @@ BUTT, ROUND_CAP, SQUARE = range(3)
 MITER, ROUND, BEVEL = range(3)
 
 
-_STYLE: Final = "half limit cap join tolerance"
-
-
-class Style(Record, fields=dict.fromkeys(_STYLE.split(), f64)):
+class Style(Record, fields=dict.fromkeys(["half", "limit", "cap", "join", "tolerance"], f64)):
     """Half of the width, the miter limit, cap, join, and the tolerance in a path's units."""
 
 

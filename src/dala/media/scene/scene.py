@@ -53,6 +53,7 @@ from dala.media.sources.seconds import Moment
 from dala.media.texture import Texture, TexturePool
 from dala.memory import new_accounts
 from dala.resources import Closing, track, untrack
+from dala.trace.recorder import traced
 from dala.typing import ColorLike
 
 AnyNode = TypeVar("AnyNode", bound=Node)
@@ -259,6 +260,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
     def _number(self, moment: Moment) -> int:
         return round(moment.seconds * self._clock.rate)
 
+    @traced("compose", "scene", new=True)
     def _render(self, time: float | Fraction | None, reduction: int) -> Frame:
         begin = perf_counter()
         self._check_open("Scene.render")
@@ -316,7 +318,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
         stats["filtered"] = drawer.filtered
 
     def _paint(self) -> int:
-        """Paint what changed onto a framebuffer; return the number of pixels drawn."""
+        """Paint the changes onto a framebuffer; return the number of pixels drawn."""
         layer, pool, base = self._layer, self._pool, self._base
         due = due_effects(layer, self._background[3] < 255) if layer.effects else []
         rects = [rect for _, rect in layer.changes]
@@ -378,7 +380,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
     # for nodes --------------------------------------------------------------------------------
 
     def _enter(self, node: AnyNode, clip: TimelineClip | None = None) -> AnyNode:
-        """Add a new node to the scene; ``clip`` is what its timeline knows of it."""
+        """Add a new node to the scene; ``clip`` is its entry in its timeline."""
         assert node.parent is not None
         try:
             node.parent.adopt(node, clip)

@@ -24,6 +24,7 @@ from dala.media.video.source import DecodedFrame, VideoSource, turn_of
 from dala.media.video.timing import header_duration
 from dala.notices import notify
 from dala.offload import AsyncIterating, LoopWorker, in_event_loop
+from dala.trace.recorder import traced
 
 CALL: Final = "video.open"
 #: A time to seek.
@@ -396,6 +397,7 @@ class Reader(AsyncIterating[Frame]):
             width, height = height, width
         return width, height
 
+    @traced("convert", "decoded frame")
     def _made(self, decoded: DecodedFrame, borrow: bool = False) -> Frame | BorrowedFrame:
         """Return a decoded frame in the wanted form; ``borrow`` takes the decoder's own memory."""
         opened, options, device = self._resources.opened, self.options, self.options.device

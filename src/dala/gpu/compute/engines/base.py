@@ -283,6 +283,9 @@ class Engine(ABC):
 
         return HostComposer(self)
 
+    def name_work(self, name: str, frame: int | None) -> None:  # noqa: B027 - most have no queue
+        """Give the work that is enqueued from now on a name in the trace, and its frame."""
+
     def batched(self) -> AbstractContextManager[None]:
         """Return a context manager that submits the work started in its block together."""
         return nullcontext()

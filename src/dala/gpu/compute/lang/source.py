@@ -43,7 +43,7 @@ class KernelSource:
         lines = self.text.splitlines()
         shown = lines[line - 1] if 0 < line <= len(lines) else ""
         # ast counts columns in UTF-8 bytes; the caret is placed by characters.
-        shown = shown.encode(errors="backslashreplace").decode()
+        shown = printable(shown)
         column = len(shown.encode()[:column].decode(errors="ignore"))
         error = KernelSyntaxError if limit is None else KernelTooLarge
         raise error(

@@ -14,7 +14,7 @@ from dala.errors import DtypeError, ParameterError
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.call.checks import check_count
 from dala.gpu.compute.kernel import Kernel, text_kernel
-from dala.gpu.compute.lang.declaration import ParamDecl
+from dala.gpu.compute.lang.declaration import LEVELS, ParamDecl
 from dala.gpu.compute.params import check_params
 from dala.gpu.compute.passes.sizes import PassSize, checked_size, size_of
 from dala.gpu.compute.runnable import NO_PARAMS, Runnable
@@ -122,6 +122,10 @@ class KernelProgram(Runnable):
         self._doc = doc
         self._plans = {}
         self._check()
+        if any(a.levels for p in self.passes for a in p.kernel.decl.args):
+            from dala.gpu.compute.passes.levels import with_levels
+
+            self.passes = tuple(with_levels(self.passes))
         #: Pictures that are part of the program, by the names under which passes read them.
         self.images = dict(images) | {name: made(np.zeros(1)) for name, made in sounds.items()}
         #: What makes pictures of sound, by the names under which passes read them.
@@ -275,13 +279,20 @@ class KernelProgram(Runnable):
         return start(self, width, height, dtype, device)
 
     # one frame --------------------------------------------------------------------------------
-    def planned(self, shape: Sequence[int], dtype: str, params: Params) -> list[PlannedPass]:
+    def planned(
+        self,
+        shape: Sequence[int],
+        dtype: str,
+        params: Params,
+        shapes: Mapping[str, Sequence[int]] = MappingProxyType({}),
+    ) -> list[PlannedPass]:
         """Return the passes of a frame, each with what it reads; the last one is the output.
 
         Args:
             shape: of the output; (height, width, channels).
             dtype: of the output, and of targets that declare none.
             params: values of the program's parameters.
+            shapes: of inputs that are not of the output's size.
         """
         check_params(self.name, params, list(self._known))
         own = {p.name: p.default for p in self._params if not p.role and p.default is not None}
@@ -292,6 +303,11 @@ class KernelProgram(Runnable):
         known: dict[str, tuple[tuple[int, ...], str]] = {}
         for number, p in enumerate(self.passes):
             found = [held.get(n, Previous(last[n])) if n in last else n for n in p.sources]
+            source = p.target.removesuffix(LEVELS)
+            if source != p.target:  # as large as what it has the levels of
+                images = {n: a.shape for n, a in self.images.items()} | dict(shapes)
+                side = known[source][0] if source in known else images.get(source, shape)
+                known[p.target] = (*side[:2], 4), p.dtype
             known.setdefault(p.target, self._form(p, shape, dtype, values))
             given = {n: v for n, v in values.items() if n in p.kernel.decl.param_names}
             made.append(PlannedPass(p.kernel, tuple(found), *known[p.target], given | {**p.params}))

@@ -215,7 +215,8 @@ class ProgramState(Closing):
         """Compute a frame into a buffer; one that is not the next ends or repeats the past."""
         inputs = [*inputs, *self._own()]
         values = {**self._memory.since(moment).given(self.program), **params}
-        plan = self.program.planned(output.shape, output.dtype, values)
+        shapes = {n: b.shape for n, b in zip(self._names, inputs, strict=True)}
+        plan = self.program.planned(output.shape, output.dtype, values, shapes)
         key = [(p.inputs, p.shape, p.dtype) for p in plan], [(b.shape, b.dtype) for b in inputs]
         if self._pipeline is None or key != self._key:
             self._release()

@@ -17,6 +17,7 @@ from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, av, ffmp
 from dala.media.video.stages import Deinterlacer
 from dala.media.video.timing import DEFAULT_RATE, FrameClock, is_broadcast
 from dala.memory import Held
+from dala.trace.recorder import OFF, each, tracer
 
 #: Pictures that a decoder holds beside those in the queue, to decode others from: an estimate.
 REFERENCES = 4
@@ -41,7 +42,7 @@ class Decoder:
         self._held = Held("decoder", budget.accounts())
         self._held.resize((size + REFERENCES) * opened.frame_bytes, opened.call)
         weakref.finalize(self, self._held.release).atexit = False
-        self.queue = FrameQueue(size, policy)
+        self.queue = FrameQueue(size, policy, "decoded frames")
         self._opened = opened
         self._at = at
         self._fresh = fresh
@@ -162,6 +163,8 @@ class Decoder:
             listener.seen(float(self._time_of(frame)), monotonic())
         if self._opened.source.reconnect:
             self._newest, self._put_at = self._time_of(frame), monotonic()
+        if tracer.on:
+            tracer.frame = frame.opaque or tracer.new_frame()
         return self.queue.put(frame)
 
     def _new_clock(self) -> FrameClock:
@@ -245,7 +248,8 @@ class Decoder:
         known = wanted if isinstance(wanted, str) and wanted != "auto" else opened.scan
         stage = Deinterlacer(wanted is True, known)
         for frame in frames:
-            ready = stage.put(frame)
+            with tracer.span("deinterlace") if tracer.on else OFF:
+                ready = stage.put(frame)
             opened.scan = None if stage.found == "all" else stage.found
             yield from ready
         yield from stage.finish()
@@ -276,7 +280,7 @@ class Decoder:
         packed = opened.stream.codec_context.name == "mpeg4"
         sound = opened.sound
         streams = [opened.stream] if sound is None else [opened.stream, sound]
-        for packet in opened.container.demux(*streams):
+        for packet in each("demux", opened.container.demux(*streams), new=True):
             if sound is not None and packet.stream_index == sound.index:
                 self._listen(packet)
                 continue
@@ -289,7 +293,9 @@ class Decoder:
             if packed and packet.size:
                 self._clock.look_at(packet)
             try:
-                frames = opened.decoder.decode(packet)
+                with tracer.span("decode", opened.label) if tracer.on else OFF:
+                    packet.opaque = tracer.frame if tracer.on else None
+                    frames = opened.decoder.decode(packet)
             except av.error.EOFError:
                 return
             except av.FFmpegError as error:

@@ -15,6 +15,7 @@ from dala.media.video.reach import is_playlist
 from dala.media.video.source import AvObject, DecodedFrame, VideoSource, av, ffmpeg_message
 from dala.media.video.stages import SizeKeeper, alpha_decoder
 from dala.media.video.timing import start_offset
+from dala.trace.recorder import tracer
 from dala.untrusted.requests import OtherHost
 
 #: Hardware that is tried first.
@@ -140,6 +141,8 @@ class VideoInput:
         self.decoder = self._alpha_decoder() or self.stream.codec_context
         self.decoder.thread_type = "AUTO"
         self.decoder.thread_count = self.options.threads
+        if tracer.on:  # packets and their frames share an id
+            self.decoder.flags |= av.codec.context.Flags.copy_opaque
 
     def _alpha_decoder(self) -> AvObject | None:
         if self._hwaccel is not None:
@@ -247,6 +250,12 @@ class VideoInput:
             f"{self.call}: cannot decode {self.source.label!r} with hwaccel "
             f"{self._hwaccel!r}: {reason}. Leave hwaccel out to decode on the CPU."
         )
+
+    @property
+    def label(self) -> str:
+        """What decodes, for traces: codec, hardware and threads."""
+        context, how = self.stream.codec_context, self._hwaccel or "CPU"
+        return f"{context.name} {context.width}x{context.height} on {how}"
 
     @property
     def rate(self) -> Fraction | None:
