@@ -6,7 +6,6 @@ import pytest
 
 import dala.media.audio
 import dala.media.video
-
 from dala.cli import COMMANDS
 from dala.errors import did_you_mean
 from dala.errors.synonyms import _rows, meant_by, normalized
