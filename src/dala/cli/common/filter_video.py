@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import chain as joined
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from dala import forks
 from dala.cli.common import chain, inputs
@@ -20,7 +21,6 @@ from dala.notices import notify
 
 if TYPE_CHECKING:
     from dala.media import Frame
-    from dala.media.video.borrowed import BorrowedFrame
     from dala.media.video.chain import VideoChain
     from dala.media.video.files import Reader
     from dala.media.video.source import VideoSource
@@ -68,9 +68,8 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str
         if isinstance(source, AnimationReader):
             _check_pixels(source, pictures.max_pixels)
         progress = held.enter_context(Progress(_count(source), "frames"))
-        given = source.borrow() if filters and stages.shares_memory else source
-        whole = _until_damage(given, damage)
-        frames = stages.stream(whole) if filters else cast("Iterator[Frame]", whole)
+        whole = _until_damage(source, damage)
+        frames = stages.stream(whole) if filters else whole
         if isinstance(source, AnimationReader) and animated is None and not encoding.alpha:
             frames = _opaque(frames, pictures.background, out)
         first = next(frames, None)
@@ -95,13 +94,11 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str
         encoding = replace(encoding, fps=source.fps, tracks_from=tracks, pixel_aspect=aspect)
         with open_writer(out, encoding) as sink:
             made: Report = {"in": name, "out": out, "width": first.width, "height": first.height}
-            frame: Frame | None = first
+            frames = joined([first], frames)
             del first  # a frame that is referenced keeps its memory from being reused
-            while frame is not None:
+            for frame in frames:
                 sink.write(frame, copy=False)
                 progress.step()
-                frame = None
-                frame = next(frames, None)
     made["frames"] = progress.done
     wrong = ""
     if damage:
@@ -172,9 +169,7 @@ def _count(source: Reader) -> int | None:
     return source.frames
 
 
-def _until_damage(
-    given: Iterable[Frame | BorrowedFrame], damage: list[VideoError]
-) -> Iterator[Frame | BorrowedFrame]:
+def _until_damage(given: Iterable[Frame], damage: list[VideoError]) -> Iterator[Frame]:
     """Yield frames until the video is damaged; the error is appended to ``damage``."""
     try:
         yield from given

@@ -312,15 +312,6 @@ def with_alpha(picture: Buffer, alpha: NDArray, device: str | None) -> Buffer:
     return made
 
 
-def borrow_planes(planes: DecodedPlanes, device: str | None) -> tuple[Buffer, ...] | None:
-    """Return buffers over the decoder's 4:2:0 planes; None if padded, not 4:2:0, or with alpha."""
-    if not _are_native(planes):
-        return None
-    if not all(a.flags.c_contiguous for a in planes.arrays):
-        return None
-    return tuple(from_dlpack(a, device=device) for a in planes.arrays)
-
-
 def _are_native(planes: DecodedPlanes) -> bool:
     """Return whether planes are opaque 4:2:0 without padding."""
     even = planes.height % 2 == 0 and planes.width % 2 == 0

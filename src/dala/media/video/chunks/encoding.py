@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,7 +16,6 @@ from dala.errors import VideoError
 from dala.media.filters.plans import Filter
 from dala.media.frame import Frame
 from dala.media.video.animated.reader import AnimationReader
-from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.media.video.chunks.index import HIDING, VideoIndex, VideoPart
 from dala.media.video.chunks.packets import PacketTarget
@@ -27,7 +26,7 @@ from dala.media.video.source import VideoFile
 from dala.media.video.writer import Writer
 
 #: Filters as a list, or as a function that is called with each frame in order.
-Filters: TypeAlias = "Sequence[Filter] | Callable[[Frame | BorrowedFrame], Sequence[Filter]]"
+Filters: TypeAlias = "Sequence[Filter] | Callable[[Frame], Sequence[Filter]]"
 
 
 def part_chain(filters: Filters, device: str | None) -> VideoChain:
@@ -107,9 +106,8 @@ def encode_part(
         if part.start > 0 and start > 0:
             reader.keep_size(index.width, index.height, index.pixels)
             reader.seek(start)
-        given = reader.borrow() if stages.shares_memory else reader
         seen = _Seen(index, part, label)
-        frames = seen.wanted(stages.stream(seen.ahead(given)))
+        frames = seen.wanted(stages.stream(seen.ahead(reader)))
         first = next(frames, None)
         if first is None:
             raise VideoError(f"{label!r} has no frames from {seen.place}.")
@@ -120,14 +118,11 @@ def encode_part(
             codec, layout = deep_layout(encoding.codec, f"result{settings.suffix}", reader.bits)
             encoding = replace(encoding, codec=codec, pixel_format=layout)
         with Writer(PacketTarget(target, settings.suffix.lstrip(".")), encoding) as sink:
-            width, height = first.width, first.height
-            frame: Frame | None = first
+            width, height, frames = first.width, first.height, chain([first], frames)
             del first  # a frame that is referenced keeps its memory from being reused
-            while frame is not None:
+            for frame in frames:
                 sink.write(frame, copy=False)
                 report(sink.frames)
-                frame = None
-                frame = next(frames, None)
             count = sink.frames
     return EncodedPart(count, seen.check(), width, height)
 
@@ -154,12 +149,11 @@ class _Seen:
         start = float(self._index.time(self._part.first))
         return f"{start:.3f} to {float(self._index.time(end)):.3f} s"
 
-    # Nothing here keeps a reference to a frame, whose memory the decoder reuses.
-    def ahead(self, frames: Iterable[Frame | BorrowedFrame]) -> Iterator[Frame | BorrowedFrame]:
+    def ahead(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Return the frames that filters see: those of the part, and some before it."""
         return filter(self._is_seen, takewhile(lambda frame: _pts(frame) < self._last, frames))
 
-    def _is_seen(self, frame: Frame | BorrowedFrame) -> bool:
+    def _is_seen(self, frame: Frame) -> bool:
         stamp = _pts(frame)
         if stamp >= self._first:
             self._found.append(stamp)
@@ -199,6 +193,6 @@ class _Seen:
         return len(missing)
 
 
-def _pts(frame: Frame | BorrowedFrame) -> int:
+def _pts(frame: Frame) -> int:
     assert frame.pts is not None
     return frame.pts
