@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from dala.media.audio.checks import (
 from dala.media.audio.processing import SoundEffects
 from dala.media.audio.samples import CURVE, apply_fades, pan_mono, pan_stereo
 from dala.typing import NDArray, PathLike
-
-if TYPE_CHECKING:
-    pass
 
 
 class Audio(KnownAttributes, SoundEffects):

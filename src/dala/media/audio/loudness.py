@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from dala.media.audio.checks import Samples
 from dala.media.audio.graph import FilterStream
 from dala.media.video.source import av
 from dala.typing import NDArray
-
-if TYPE_CHECKING:
-    pass
 
 #: What the meter reports for silence.
 _SILENT: Final = -70.0

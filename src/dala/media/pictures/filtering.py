@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
+from typing import BinaryIO, Final, TextIO
 
 import numpy as np
 
@@ -17,10 +17,6 @@ from dala.media.pictures.options import PictureOptions
 from dala.media.pictures.pixels import fits
 from dala.notices import notify
 from dala.typing import PathLike, PictureSource
-
-if TYPE_CHECKING:
-    pass
-
 
 #: The default quality of JPEG and WebP.
 QUALITY: Final = 92

@@ -6,7 +6,7 @@ per pixel cross to the device and back instead of 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -71,8 +71,6 @@ class VideoChain(Closing):
         for executor in self._executors:
             executor.alone = count == 1
         self._closed = False
-        #: The properties of the last frame that its steps depend on, and those steps.
-        self._last_plan: tuple[tuple[Hashable, ...], tuple[list[Step], str | None]] | None = None
 
     def stream(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yield the filtered frames. A source's error is raised after the frames before it."""
@@ -98,21 +96,11 @@ class VideoChain(Closing):
 
     def _between_planes(self, frame: Frame) -> tuple[list[Step], str | None]:
         """Return the steps from planes to planes, and the range of the result (None: RGB)."""
-        size = frame.height, frame.width
-        facts = size, frame.format, frame.matrix, frame.range
-        known = self._last_plan
-        if known is not None and known[0] == facts:
-            return known[1]
-        shape = (*size, self._channels)
+        shape = frame.height, frame.width, self._channels
         inner = plan(self._list(frame), shape, "u8", _CALL)
         height, width = inner[-1].shape[:2] if inner else (0, 0)
         span = None if height % 2 or width % 2 else self._range or frame.range
-        found = _between_planes(frame, shape, inner, span), span
-        # Pictures and tables among the parameters may have changed by the next frame.
-        fixed = not callable(self._filters)
-        if fixed and all(isinstance(i, int) for step in inner for i in step.inputs):
-            self._last_plan = facts, found
-        return found
+        return _between_planes(frame, shape, inner, span), span
 
     def _list(self, frame: Frame) -> Sequence[Filter]:
         return self._filters(frame) if callable(self._filters) else self._filters

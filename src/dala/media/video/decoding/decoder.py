@@ -147,7 +147,6 @@ class Decoder:
             held = None
             if not self._put(frame):
                 return
-            del frame
         if held is not None:
             self._put(held)
         self._check_end()
@@ -228,15 +227,11 @@ class Decoder:
         wanted = opened.options.deinterlace
         if wanted:
             frames = self._deinterlaced(frames, wanted)
-        count = 0 if self._whole else None
-        while (frame := next(frames, None)) is not None:
+        for number, frame in enumerate(frames):
             if wanted is None and frame.interlaced_frame:
                 opened.say("interlaced", _INTERLACED)
                 wanted = False
-            made = [opened.size.put(frame, count, opened.begin)]
-            del frame  # so that the decoder can reuse its memory
-            yield made.pop()
-            count = None if count is None else count + 1
+            yield opened.size.put(frame, number if self._whole else None, opened.begin)
 
     def _deinterlaced(
         self, frames: Iterator[DecodedFrame], wanted: bool | str
@@ -254,21 +249,13 @@ class Decoder:
 
     def _timed(self) -> Iterator[DecodedFrame]:
         clock = self._clock
-        frames = self._decoded()
-        while True:
-            frame = next(frames, None)
-            ready = clock.finish() if frame is None else clock.put(frame)
-            done = frame is None
-            del frame  # so that the decoder can reuse its memory
-            ready.reverse()
-            while ready:
-                self._shown = ready[-1].pts
-                yield ready.pop()
+        for frame in itertools.chain(self._decoded(), [None]):
+            for ready in clock.finish() if frame is None else clock.put(frame):
+                self._shown = ready.pts
+                yield ready
             if clock.repaired is not None:
                 self._opened.say("times", f"{clock.repaired}. It is repaired, as others like it.")
                 clock.repaired = None
-            if done:
-                return
 
     def _decoded(self) -> Iterator[DecodedFrame]:
         """Yield the frames that FFmpeg decodes, as they are."""
@@ -295,13 +282,12 @@ class Decoder:
             except av.FFmpegError as error:
                 self._note(error)
                 continue
-            frames.reverse()
-            while frames:
-                if frames[-1].is_corrupt:
+            for frame in frames:
+                if frame.is_corrupt:
                     self._note("a frame was only partly decoded")
-                if not frames[-1].time_base:
-                    frames[-1].time_base = opened.stream.time_base
-                yield frames.pop()
+                if not frame.time_base:
+                    frame.time_base = opened.stream.time_base
+                yield frame
 
     def _listen(self, packet: AvObject) -> None:
         """Pass a packet of sound on, if anyone listens."""
