@@ -64,8 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     name, module, args = parse(arguments)
     from dala.cli.common import settings
-    from dala.cli.common.places import made_folders
-    from dala.cli.common.verbosity import spoken
+    from dala.cli.common.verbosity import made_folders, spoken
 
     try:
         settings.apply(args)

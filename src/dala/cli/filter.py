@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dala import forks
 from dala.cli.common import arguments, chain, filter_video, inputs
 from dala.cli.common.arguments import Report, argument, switch
-from dala.cli.common.pipes import PIPE, piped
-from dala.cli.common.signals import stopping
+from dala.cli.common.signals import PIPE, piped, stopping
 from dala.errors import ParameterError, counted
 from dala.media.pictures.options import PictureOptions
 from dala.media.progress import Progress

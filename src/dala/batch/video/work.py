@@ -35,7 +35,6 @@ from dala.errors import DalaError, VideoError
 from dala.media.filters.plans import Filter
 from dala.media.frame import Frame
 from dala.media.video.chain import VideoChain
-from dala.media.video.chunks.encoding import EncodedPart, EncoderSettings, encode_part, part_chain
 from dala.media.video.chunks.index import (
     HIDING,
     VideoIndex,
@@ -43,7 +42,13 @@ from dala.media.video.chunks.index import (
     index_video,
     split_video,
 )
-from dala.media.video.chunks.packets import PacketReader
+from dala.media.video.chunks.packets import (
+    EncodedPart,
+    EncoderSettings,
+    PacketReader,
+    encode_part,
+    part_chain,
+)
 from dala.media.video.chunks.stitching import Stitched, stitch
 from dala.media.video.decoding.planes import open_planes
 from dala.media.video.options import DecodeOptions

@@ -13,20 +13,23 @@ from dala.budget import check_deadline
 from dala.errors import ParameterError
 from dala.errors.attributes import KnownAttributes
 from dala.media.audio.checks import (
+    CURVE,
     LAYOUT,
     LAYOUTS,
     USUAL,
     Samples,
     Seconds,
+    apply_fades,
     as_samples,
     check_number,
     check_rate,
     check_room,
     check_time,
     from_decibels,
+    pan_mono,
+    pan_stereo,
 )
 from dala.media.audio.processing import SoundEffects
-from dala.media.audio.samples import CURVE, apply_fades, pan_mono, pan_stereo
 from dala.typing import NDArray, PathLike
 
 

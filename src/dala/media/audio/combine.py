@@ -11,6 +11,7 @@ from dala.arguments import Integer, Selection
 from dala.errors import ParameterError
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import (
+    CURVE,
     LAYOUT,
     LAYOUTS,
     Seconds,
@@ -18,9 +19,9 @@ from dala.media.audio.checks import (
     check_rate,
     check_room,
     check_time,
+    fade_gains,
     silent,
 )
-from dala.media.audio.samples import CURVE, fade_gains
 from dala.typing import NDArray
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from dala.errors import DalaError
 from dala.media.audio.arriving import LiveSound, LiveVoice, sound_of_reader
 from dala.media.audio.audio import Audio
-from dala.media.audio.checks import Samples
+from dala.media.audio.checks import Samples, apply_fades
 from dala.media.audio.effects import effect_stream
 from dala.media.audio.mixing.blocks import (
     LONG_PART,
@@ -27,7 +27,6 @@ from dala.media.audio.mixing.blocks import (
     Processed,
 )
 from dala.media.audio.mixing.mixer import Mixer, MixerTrack, mix_tracks
-from dala.media.audio.samples import apply_fades
 from dala.media.scene.nodes.audio import AudioNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.nested import SceneNode
