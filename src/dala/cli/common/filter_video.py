@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain as joined
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dala import forks
 from dala.cli.common import chain, inputs
@@ -32,13 +32,19 @@ if TYPE_CHECKING:
 ENCODE: Final = ("alpha", "retime", "loop", "device")
 
 
-def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str, float]:
+class Work(NamedTuple):
+    """What was done: the device, the results, the failures, and how long it took."""
+
+    device: str = ""
+    made: Sequence[Report] = ()
+    failed: Sequence[Report] = ()
+    seconds: float = 0.0
+
+
+def run(args: argparse.Namespace, name: str, out: str) -> Work:
     """Filter a video.
 
     The decodable frames of a damaged video are filtered and saved.
-
-    Returns:
-        The device, a report of the result, an error ("" for none), and the time in seconds.
     """
     from dala.media.video.animated.facts import animation_kind
     from dala.media.video.animated.reader import AnimationReader
@@ -65,12 +71,16 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str
     damage: list[VideoError] = []
     with ExitStack() as held:
         source, stages = _start(name, filters, options, args.device, held)
-        if isinstance(source, AnimationReader):
-            _check_pixels(source, pictures.max_pixels)
+        moves = isinstance(source, AnimationReader)
+        if moves and source.width * source.height > pictures.max_pixels:
+            raise ParameterError(
+                f"{source.name} has {source.width} x {source.height} pixels, more than "
+                f"max_pixels={pictures.max_pixels:,}. Raise it if you trust the file."
+            )
         progress = held.enter_context(Progress(_count(source), "frames"))
         whole = _until_damage(source, damage)
         frames = stages.stream(whole) if filters else whole
-        if isinstance(source, AnimationReader) and animated is None and not encoding.alpha:
+        if moves and animated is None and not encoding.alpha:
             frames = _opaque(frames, pictures.background, out)
         first = next(frames, None)
         if first is None:
@@ -78,7 +88,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str
         tracks = None
         if animated is not None and options.audio and not remote and source.has_audio:
             notify(f"{out}: {animated} has no sound; that of {name} is left out.")
-        elif animated is None and not remote and not isinstance(source, AnimationReader):
+        elif animated is None and not remote and not moves:
             tracks = _tracks_of(source, args, options, encoding.retime)
             held.callback(tracks.close)  # if no writer takes it
         if tracks is None and _changes_sound(args):
@@ -100,19 +110,12 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str
                 sink.write(frame, copy=False)
                 progress.step()
     made["frames"] = progress.done
-    wrong = ""
+    failed: list[Report] = []
     if damage:
         were = "was" if progress.done == 1 else "were"
-        wrong = f"{damage[0]} {counted(progress.done, 'frames')} {were} saved to {out!r}."
-    return stages.device, made, wrong, progress.seconds
-
-
-def _check_pixels(source: Reader, most: int) -> None:
-    if source.width * source.height > most:
-        raise ParameterError(
-            f"{source.name} has {source.width} x {source.height} pixels, more than "
-            f"max_pixels={most:,}. Raise it if you trust the file."
-        )
+        saved = f"{damage[0]} {counted(progress.done, 'frames')} {were} saved to {out!r}."
+        failed = [{"in": name, "error": saved}]
+    return Work(stages.device, [made], failed, progress.seconds)
 
 
 def _opaque(frames: Iterator[Frame], background: ColorLike, out: str) -> Iterator[Frame]:

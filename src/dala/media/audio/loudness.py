@@ -103,7 +103,7 @@ class LoudnessMeter(FilterStream):
         # A block shorter than the meter's step of 0.1 s is measured with silence after it.
         step = self.rate // 10 + 1
         short = (-self._count) % step if self._count < 4 * step else 0
-        self._pad = short
+        self.pad = short
         self.finish()
         found = self._last
         return Loudness(

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
@@ -82,20 +82,13 @@ def large_pictures() -> Iterator[None]:
     with warnings.catch_warnings():
         plain = warnings.showwarning
 
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
+        def show(message: Warning, category: type[Warning], filename: str, *more: Any) -> None:
             if "PIL" in Path(filename).parts:
                 notify(f"Pillow: {message}")
             else:
-                plain(message, category, filename, lineno, file, line)
+                plain(message, category, filename, *more)
 
-        warnings.showwarning = show
+        warnings.showwarning = show  # type: ignore[assignment]
         try:
             yield
         finally:
