@@ -63,19 +63,16 @@ def pictures(header: IsfHeader, program: Any) -> list[np.ndarray]:
     photos = [np.dstack([p, np.full(p.shape[:2], 255, np.uint8)]) for p in photos]
     y, x = np.mgrid[: SIZE[1], : SIZE[0]]
     disc = np.where((x - 80) ** 2 + (y - 60) ** 2 < 1600, 255, 0).astype(np.uint8)
-    kinds = {parameter(i.name): i.type for i in header.inputs}
-    found = []
-    for name in program.inputs:
-        if kinds[name].startswith("audio"):
+    for i in header.inputs:
+        if i.type.startswith("audio"):
             t = np.arange(256)
             wave = 128 + 100 * np.sin(t / 7)
-            row = wave if kinds[name] == "audio" else 255 * np.exp(-t / 60)
-            found.append(np.dstack([row[None].astype(np.uint8)] * 4))
-        else:
-            found.append(
-                np.dstack([disc] * 4) if "mask" in name.lower() else photos[len(found) % 3]
-            )
-    return found
+            row = wave if i.type == "audio" else 255 * np.exp(-t / 60)
+            program.images[parameter(i.name)] = np.dstack([row[None].astype(np.uint8)] * 4)
+    return [
+        np.dstack([disc] * 4) if "mask" in name.lower() else photos[number % 3]
+        for number, name in enumerate(program.inputs)
+    ]
 
 
 def frames(program: Any, given: list[np.ndarray], device: str) -> np.ndarray:

@@ -15,6 +15,7 @@ from benchmarks.drawing.scene import BACKGROUND, HEIGHT, KINDS, OUTLINES, WIDTH,
 from benchmarks.harness import Machine, affordable, judge, race, report, write
 from dala import gpu
 from dala.gpu import command
+from dala.gpu.compute.engines.cpu.threads import pool
 
 Run = Callable[[], Any]
 Judged = dict[str, Any]
@@ -353,25 +354,35 @@ def _rows(stage: Stage, rounds: int) -> Iterator[tuple[str, Callable[[], Judged]
     yield "first command of a fresh process", fresh.first
 
 
+PACKAGES: Final = (
+    "pygame-ce",
+    "skia-python",
+    "pillow",
+    "opencv-python-headless",
+    "blend2d-py",
+    "cairocffi",
+    "thorvg-python",
+)
+
+
 def main(rounds: int = 30, only: tuple[str, ...] = ()) -> None:
-    """Measure every row, or print only those whose titles contain a word of ``only``."""
-    stage, results = Stage(), {}
-    for title, measure in _rows(stage, rounds):
-        if not only or any(word in title for word in only):
+    """Measure every row, or print only those whose titles contain a word of ``only``.
+
+    ``vector`` alone is a topic of its own, and written: ``DALA_THREADS=1`` compares with one thread
+    of ours.
+    """
+    if only == ("vector",):
+        threads, rows = pool().threads, vector.rows(rounds)
+        topic = "drawing_vector" if threads > 1 else "drawing_vector_one_thread"
+    else:
+        topic, rows = "" if only else "drawing", _rows(Stage(), rounds)
+    results = {}
+    for title, measure in rows:
+        if topic or any(word in title for word in only):
             results[title] = measure()
             report(title, results[title])
-    stage.surface.close()
-    if not only:
-        packages = (
-            "pygame-ce",
-            "skia-python",
-            "pillow",
-            "opencv-python-headless",
-            "blend2d-py",
-            "cairocffi",
-            "thorvg-python",
-        )
-        write("drawing", results, packages)
+    if topic:
+        write(topic, results, PACKAGES)
 
 
 if __name__ == "__main__":

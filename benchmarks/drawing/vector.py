@@ -426,8 +426,9 @@ def measure(row: str, things: list[Any], rounds: int) -> dict[str, Any]:
     with Machine() as machine:
         times = race(runs, affordable(runs, rounds), settle=True)
     wanted = {peer: both[threads > 1] for peer, both in TARGETS.get(row, {}).items()}
+    cpu = {name: t["cpu_ms"] / times["dala"]["cpu_ms"] for name, t in times.items()}
     return {
-        "times": times, **judge(times, wanted, machine), "checked": checked,
+        "times": times, **judge(times, wanted, machine), "cpu_ratios": cpu, "checked": checked,
         "left_out": left_out, "threads": threads,
     }  # fmt: skip
 

@@ -67,5 +67,6 @@ from dala.gpu.compute.engines.auto import use as use
 from dala.machine.report import doctor as doctor
 from dala.memory import set_memory_limit as set_memory_limit
 from dala.resources import diagnostics as diagnostics
+from dala.trace import trace as trace
 
 __version__: str

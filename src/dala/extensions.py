@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from dala.gpu.path import Path
-    from dala.gpu.render.thread import Renderer
-    from dala.media.live.keywords import StreamKeywords
+    from dala.media import drawing as drawing
+    from dala.media.live import functions
     from dala.media.live.sending import LiveRun
-    from dala.media.text.style import TextStyle
-    from dala.typing import ImageLike, NDArray, PathLike
+    from dala.media.text import surfaces
+    from dala.typing import ImageLike, PathLike
     from dala.web.exporting import Export
+
+    letters, live = surfaces, functions
 
 #: Pairs of modules. The first has ``NAMES``, the kernels' names, and is cheap to import; the second
 #: declares the operations, and is imported when one of them is first used.
@@ -33,28 +34,9 @@ TARGET_MODULES: Final = ("dala.ml.follow.watch",)
 FILTER_MODULES: Final = ("dala.media.filters.declarations",)
 
 
-#: The style of a text on a surface.
-LetterStyle: TypeAlias = "TextStyle"
 #: A live stream that sends by itself, and an exported page.
 SentStream: TypeAlias = "LiveRun"
 WebExport: TypeAlias = "Export"
-
-
-class LiveModule(Protocol):
-    """The module with ``live_surface``."""
-
-    __name__: str
-
-    def live_surface(
-        self,
-        renderer: Renderer,
-        url: str | PathLike,
-        seconds: float | None,
-        *,
-        fps: float,
-        **given: Unpack[StreamKeywords],
-    ) -> SentStream:
-        """Send what a surface presents."""
 
 
 #: A value of an option of ``dala.web.export``; that function checks it.
@@ -70,57 +52,6 @@ class WebModule(Protocol):
         """Export a chain as a web page."""
 
 
-class DrawnText(Protocol):
-    """A text as a picture."""
-
-    @property
-    def pixels(self) -> NDArray:
-        """Straight RGBA."""
-
-    @property
-    def offset(self) -> tuple[int, int]:
-        """The picture's place relative to the text's box."""
-
-
-class LettersModule(Protocol):
-    """The module with texts and SVG files for surfaces."""
-
-    __name__: str
-
-    def style_of(self, call: str, **given: object) -> LetterStyle:
-        """Return a style."""
-
-    def with_color(self, style: LetterStyle, rgba: bytes, scale: float = 1.0) -> LetterStyle:
-        """Return a style in a color."""
-
-    def picture_of_text(self, text: str, style: LetterStyle, quarter: int) -> DrawnText:
-        """Return a text as a picture."""
-
-    def outline_of_text(self, text: str, style: LetterStyle) -> Path | None:
-        """Return a text as a path."""
-
-    def size_of_text(self, text: str, style: LetterStyle) -> tuple[float, float]:
-        """Return width and height of a text."""
-
-    def svg_pixels(
-        self, source: PathLike, call: str, scale: float, w: float | None, h: float | None
-    ) -> tuple[NDArray, float, float]:
-        """Return an SVG as pixels, and its width and height."""
-
-
-#: The module with texts and SVG files for surfaces.
-LETTERS_MODULE: Final = "dala.media.text.surfaces"
-
-
-def letters_module() -> LettersModule:
-    """Return the module with texts and SVG files for surfaces.
-
-    >>> letters_module().__name__
-    'dala.media.text.surfaces'
-    """
-    return cast("LettersModule", import_module(LETTERS_MODULE))
-
-
 #: The package that exports chains as web pages.
 WEB_MODULE: Final = "dala.web"
 
@@ -134,42 +65,19 @@ def web_module() -> WebModule:
     return cast("WebModule", import_module(WEB_MODULE))
 
 
-#: The module with ``live_surface``, which sends what a surface presents.
-LIVE_MODULE: Final = "dala.media.live.functions"
+#: Modules that surfaces use, imported when they are first looked up: texts and SVG files, streams,
+#: pictures and filters.
+_MODULES: Final = {
+    "letters": "dala.media.text.surfaces",
+    "live": "dala.media.live.functions",
+    "drawing": "dala.media.drawing",
+}
 
 
-def live_module() -> LiveModule:
-    """Return the module that sends surfaces.
-
-    >>> live_module().__name__
-    'dala.media.live.functions'
-    """
-    return cast("LiveModule", import_module(LIVE_MODULE))
-
-
-class SurfaceModule(Protocol):
-    """The module with pictures and filters for surfaces."""
-
-    __name__: str
-
-    def picture_of(self, value: ImageLike | PathLike, call: str) -> NDArray:
-        """Return the straight RGBA pixels of a picture or of its file."""
-
-    def filtered(self, pixels: NDArray, filters: Sequence[tuple[str, dict[str, Any]]]) -> NDArray:
-        """Return pixels after filters."""
-
-
-#: The module with pictures and filters for surfaces.
-SURFACE_MODULE: Final = "dala.media.drawing"
-
-
-def surface_module() -> SurfaceModule:
-    """Return the module with pictures and filters for surfaces.
-
-    >>> surface_module().__name__
-    'dala.media.drawing'
-    """
-    return cast("SurfaceModule", import_module(SURFACE_MODULE))
+def __getattr__(name: str) -> ModuleType:
+    if name not in _MODULES:
+        raise AttributeError(f"dala.extensions has no {name!r}")
+    return import_module(_MODULES[name])
 
 
 #: The module with ``PartFile``: files that get their name when they are complete.

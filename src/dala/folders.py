@@ -6,8 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-__all__ = ["cache_folder"]
-
 
 def cache_folder(kind: str) -> Path | None:
     """Return the folder for one kind of cached files, or None if there is no home folder.

@@ -22,6 +22,7 @@ Libraries that are in the middle of a native call cannot be reset. They are call
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import sys
@@ -31,7 +32,7 @@ import weakref
 from collections.abc import Callable
 from queue import SimpleQueue
 from types import FrameType
-from typing import TYPE_CHECKING, Final, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, Protocol, TypeVar
 
 from dala.errors import DeviceError, FreedError
 
@@ -166,6 +167,29 @@ def semaphore(value: int) -> threading.Semaphore:
     return _Semaphore(value)
 
 
+class ThreadLocal(threading.local):
+    """Attributes of each thread. Its owner replaces it in a forked child.
+
+    >>> class Depth(ThreadLocal):
+    ...     value = 0
+    >>> Depth().value
+    0
+    """
+
+
+def at_child_exit(function: Callable[[], object]) -> None:
+    """Call a function when this process ends, also in one that multiprocessing has forked.
+
+    >>> at_child_exit(lambda: None)
+    """
+    atexit.register(function)
+    if "multiprocessing" in sys.modules:  # whose forked children run no atexit functions
+        from multiprocessing.util import Finalize, register_after_fork
+
+        # It forgets what was to be called at the end, and then calls this.
+        register_after_fork(function, lambda kept: Finalize(None, kept, exitpriority=0))
+
+
 def simple_queue() -> SimpleQueue[T]:
     """Return an unbounded queue that is safe to use in finalizers.
 
@@ -255,6 +279,9 @@ class NativeLock:
     In a child that was forked during a call that did not end in time, entering it raises.
     """
 
+    #: Acquires one, and records that it waited; None where no trace runs.
+    waits: ClassVar[Callable[[NativeLock], None] | None] = None
+
     def __init__(self, library: str, settle: Callable[[], object] | None = None) -> None:
         self.library = library
         self._lock = threading.RLock()
@@ -269,7 +296,10 @@ class NativeLock:
                 f"thread of its parent was in a call that took more than {NATIVE_SECONDS:g} s. "
                 "Start processes with multiprocessing.get_context('spawn')."
             )
-        self._lock.acquire()
+        if NativeLock.waits is None:
+            self._lock.acquire()
+        else:
+            NativeLock.waits(self)
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()

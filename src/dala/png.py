@@ -39,13 +39,8 @@ def encode_png(image: npt.ArrayLike, *, icc_profile: bytes | None = None) -> byt
     """
     pixels = np.asarray(image)
     if pixels.dtype not in (np.uint8, np.uint16):
-        raise DtypeError.invalid(
-            "encode_png",
-            "image",
-            "an array of u8 or u16",
-            pixels,
-            "Scale it to 0..255 and convert it: x.astype('uint8').",
-        )
+        advice = "Scale it to 0..255 and convert it: x.astype('uint8')."
+        raise DtypeError.invalid("encode_png", "image", "an array of u8 or u16", pixels, advice)
     height, width, channels = (*pixels.shape, 1)[:3] if pixels.ndim in (2, 3) else (0, 0, 0)
     if channels not in _COLOR_TYPES or not height or not width:
         raise ShapeError.invalid(

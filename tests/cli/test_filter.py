@@ -395,3 +395,33 @@ def test_render(tmp_path, capsys):
     (tmp_path / "mix.fs").write_text(filter_)
     assert main(["render", str(tmp_path / "mix.fs"), "-o", str(out), *CPU]) == 2
     assert "takes a picture" in capsys.readouterr().err
+
+
+BARS = """/*{"INPUTS": [{"NAME": "bars", "TYPE": "audioFFT", "MAX": 8}]}*/
+void main() { gl_FragColor = vec4(vec3(IMG_NORM_PIXEL(bars, isf_FragNormCoord).r), 1.0); }"""
+
+
+def test_shaders_hear_a_file(tmp_path):
+    """A tone of 4.5 kHz is in the second of eight bands; the video has the sound and its length."""
+    pytest.importorskip("av")
+    from dala.media import audio, video
+
+    audio.tone(4500, 0.4, amplitude=1.0).save(tmp_path / "tone.flac")
+    (tmp_path / "bars.fs").write_text(BARS)
+    out = tmp_path / "out.mkv"
+    words = ["render", str(tmp_path / "bars.fs"), "-o", str(out), "--size", "64x16", "--fps", "10"]
+    assert main([*words, "--sound", str(tmp_path / "tone.flac"), "--codec", "ffv1", *CPU]) == 0
+    with video.open(out) as reader:
+        frames = [np.asarray(f)[8, :, 0].astype(int) for f in reader]
+        assert reader.has_audio
+    assert len(frames) == 4
+    assert frames[2][12] > 200
+    assert frames[2][40] < 20
+
+
+@pytest.mark.parametrize("suffix", [".glsl", ".frag"])
+def test_texts_of_shadertoy_are_shaders(source, tmp_path, suffix):
+    file = tmp_path / f"toy{suffix}"
+    file.write_text("void mainImage(out vec4 c, vec2 p) { c = vec4(0.2, 0.4, 0.6, 1.0); }")
+    works(source, tmp_path / "out.png", "--shader", file)
+    assert pixels(tmp_path / "out.png")[3, 3].tolist() == [51, 102, 153]

@@ -76,6 +76,23 @@ def test_video(tmp_path, shown):
     assert np.abs(got[..., :3].astype(int) - 55).max() <= 3
 
 
+def test_a_shader_has_pointer_and_sound(tmp_path, shown):
+    pytest.importorskip("av")
+    from dala.media import audio
+
+    audio.tone(440, 30.0).save(tmp_path / "tone.flac")
+    (tmp_path / "toy.glsl").write_text(
+        "void mainImage(out vec4 c, in vec2 p) { c = vec4(iMouse.x / iResolution.x, 1, 0, 1); }"
+    )
+    start, _ = shown
+    surface = start(tmp_path / "toy.glsl", "--sound", tmp_path / "tone.flac")
+    event = {"event_type": "pointer_down", "x": 480.0, "y": 9.0, "button": 1, "buttons": (1,)}
+    surface.post_event(event)
+    while (got := frame(surface, 0))[0] != 128:  # the first frame after the event
+        pass
+    assert got[:4] == bytes((128, 255, 0, 255))
+
+
 def test_seconds(tmp_path, monkeypatch):
     monkeypatch.setenv("DALA_BROWSER", "none")
     Image.new("RGB", (8, 8)).save(tmp_path / "in.png")

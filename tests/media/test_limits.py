@@ -31,6 +31,7 @@ from dala.ml.convert.tflite import convert_tflite
 from dala.ml.convert.torch_file import read_torch
 from dala.ml.gpu import load_model
 from dala.png import encode_png
+from dala.shaders import isf, shadertoy
 from tests.fuzz.flatbuffer import tflite_network
 from tests.fuzz.targets.weights import zipped
 from tests.support import processes
@@ -269,6 +270,37 @@ def array(folder: Path) -> Callable[[], object]:
     return lambda: load_array(folder / "map.npy")
 
 
+def shader(folder: Path) -> Callable[[], object]:
+    lines = "    c = c * 1.5 + vec4(0.25);\n" * 100
+    return lambda: isf(f"/*{{}}*/ void main() {{ vec4 c; {lines} gl_FragColor = c; }}")
+
+
+def macros(folder: Path) -> Callable[[], object]:
+    given = f"#define F(a) {'a ' * 100}\nvoid main() {{ F(F(;)) }}"
+    return lambda: isf("/*{}*/" + given)
+
+
+def passes(folder: Path) -> Callable[[], object]:
+    made = shadertoy("void mainImage(out vec4 c, in vec2 p) { c = vec4(iTime); }")
+
+    def run() -> None:
+        with made.start(4, 4, device="cpu") as state:
+            for _ in range(40):
+                state.render()
+
+    return run
+
+
+def mistakes(folder: Path) -> Callable[[], object]:
+    data = {**nodes(0), "nodes": [{"type": "overlay", "below": "x"}] * 60}
+
+    def run() -> None:
+        with suppress(dala.errors.SceneFileError):
+            load_scene(data, "cpu")
+
+    return run
+
+
 def filtered(folder: Path) -> Callable[[], object]:
     return lambda: [gpu.apply(NOISE, "median") for _ in range(20)]
 
@@ -281,6 +313,7 @@ BOMBS: dict[Bomb, int] = {
     scene_frames: 40, inner_scenes: 30, words: 60, long_word: 10, model: 10, predictions: 20,
     first_picture: 15, many_chunks: 200, keyframes: 100, path_data: 60, pickled: 60, network: 10,
     array: 2, filtered: 20, drawing: 3, shapes: 20,
+    shader: 100, macros: 30, passes: 40, mistakes: 60,
 }  # fmt: skip
 
 

@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-#: Those that want a camera or a file of the user.
-WITHOUT = ("call", "hand_pointer")
+#: Those that want a camera or a file of the user, or write beside themselves.
+WITHOUT = ("call", "hand_pointer", "web/make")
 AREAS = ("COMPUTE", "SURFACES", "MEDIA", "FILTERS")
-NAMES = (*sorted({p.stem for p in EXAMPLES.glob("*.py")} - {*WITHOUT}), *AREAS)
+_FOUND = {str(p.relative_to(EXAMPLES).with_suffix("")) for p in EXAMPLES.rglob("*.py")}
+NAMES = (*sorted(_FOUND - {*WITHOUT}), *AREAS)
 
 #: A program, given the deadline.
 Program = Callable[[float], object]
@@ -42,6 +43,8 @@ def programs(name: str) -> list[tuple[str, Program]]:
     os.chdir(tempfile.mkdtemp())
     if name not in AREAS:
         path = str(EXAMPLES / f"{name}.py")
+        if name.startswith("shaders/"):  # they are kernels, without a program
+            return [(name, partial(again, lambda folder: shade(path), Path()))]
         return [(name, lambda until: runpy.run_path(path, run_name="__main__"))]
     from tests.faults import operations as all_of
 
@@ -52,6 +55,19 @@ def programs(name: str) -> list[tuple[str, Program]]:
     else:
         made = [o for o in getattr(all_of, name) if o.__name__ not in ("browser", "terminal")]
     return [(one.__name__, partial(again, one, Path(tempfile.mkdtemp()))) for one in made]
+
+
+def shade(path: str) -> None:
+    """Draw three frames with the kernel of a file."""
+    import numpy as np
+
+    from dala.cli.common.kernels import kernel_of
+    from dala.media import FramePipeline
+
+    with FramePipeline(1920, 1080, device="cpu") as pipeline:
+        for number in range(3):
+            picture = np.zeros((1080, 1920, 4), np.uint8)
+            pipeline.process(picture, [kernel_of(path)], number=number, time=number / 10)
 
 
 def again(operation: Callable[[Path], object], folder: Path, until: float) -> None:

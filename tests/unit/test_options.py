@@ -17,10 +17,12 @@ from dala.arguments import Flag, Integer, Selection
 from dala.errors import ParameterError, UnknownParameter
 from dala.media.video import options as video_options
 from dala.media.video.options import EncodeOptions, EncoderOptions
-from dala.options import Options, option, pages, stubs, takes
+from dala.options import Options, option, takes
+from tests.support.option_stubs import pages, stubs, table
 
 pytest.importorskip("av")
 
+ROOT = Path(__file__).parents[2]
 #: The line that is added to the options of everything that encodes videos.
 LINE = """    patina: int = option(Integer(0, 9), 3, "film patina", command=True, page=True)
 """
@@ -36,12 +38,13 @@ module = importlib.util.module_from_spec(spec)
 sys.modules[name] = module
 exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), module.__dict__)
 
-from dala import batch, options
+from dala import batch
 from dala.batch.video.work import encoder_settings
 from dala.cli import main
 from dala.media import Scene, video
 from dala.studio.catalogue.catalogue import catalogue
 from dala.studio.limits import StudioLimits
+from tests.support.option_stubs import keywords
 
 def shown(call):
     return str(inspect.signature(call).parameters.get("patina"))
@@ -64,7 +67,7 @@ cards = catalogue(StudioLimits())["render"]
 print(json.dumps({
     "signatures": [shown(call) for call in calls],
     "docs": ["patina: film patina." in call.__doc__ for call in calls],
-    "stub": options.keywords(module),
+    "stub": keywords(module),
     "help": ["--patina N" in help_of(command) for command in commands],
     "card": [card for card in cards if card["name"] == "patina"],
     "record": job.spec["patina"],
@@ -86,7 +89,10 @@ def found(tmp_path_factory):
     changed.write_text(text.replace(before, LINE + before), encoding="utf-8")
     program = folder / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
-    env = {**os.environ, "PYTHONPATH": str(Path(options.__file__).parents[1])}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(options.__file__).parents[1]), str(ROOT)]),
+    }
     ran = subprocess.run([sys.executable, program, changed], capture_output=True, text=True,
                          cwd=folder, env=env)  # fmt: skip
     assert ran.returncode == 0, ran.stderr
@@ -111,7 +117,9 @@ def test_a_new_option_is_one_line(found):
 
 def test_generated_files_are_current():
     for path, text in {**stubs(), **pages()}.items():
-        assert path.read_text(encoding="utf-8") == text, f"run python -m dala.options: {path}"
+        assert path.read_text(encoding="utf-8") == text, (
+            f"run python -m tests.support.option_stubs: {path}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +202,7 @@ def test_crf_is_a_keyword_and_an_option_of_the_encoder(tmp_path):
 
 
 def test_tables_of_documents_have_a_row_for_each_option():
-    assert Film.table()[2:] == [
+    assert table(Film)[2:] == [
         "| `speed` | `2` | an int from 1 to 5 | how fast. |",
         "| `mode` |  | one of 'soft', 'hard' | how it looks. |",
         "| `sound` | `True` | True or False | keep the sound. |",

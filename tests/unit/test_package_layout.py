@@ -24,6 +24,7 @@ ENGINES_KNOW = {
     "dala.budget",
     "dala.memory",
     "dala.forks",
+    "dala.trace.recorder",
     "dala.typing",
     f"{COMPUTE}.dtypes",
     f"{COMPUTE}.lang.ir",

@@ -14,6 +14,7 @@ ROOMS = (
     "web/serving.py",
     "ml/convert/tfjs.py",
     "ml/runtime/onnx_graph.py",
+    "shaders/files.py",
 )
 #: What opens, reads, writes, renames or removes a file by its name, asks for an address, or runs
 #: another program, by the last part of its name, whatever library it is of.
@@ -102,6 +103,7 @@ ALLOWED = {
     "media/scene/file/save.py:save_scene:write_text": PROGRAM,
     "ml/convert/tfjs.py:convert_tfjs_file:read_bytes": PROGRAM,
     "ml/runtime/onnx_graph.py:open_model:open_trusted": PROGRAM,
+    "shaders/files.py:_text:open": PROGRAM,
 }
 
 

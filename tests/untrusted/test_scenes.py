@@ -11,10 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dala.errors import DalaError
+import dala
+from dala import budget
+from dala.errors import DalaError, SceneFileError
 from dala.media import Frame
 from dala.media.filters.declarations import declared
 from dala.media.scene.file.load import load_scene
+from dala.media.scene.file.schema import scene_object
+from dala.media.scene.nodes.json_types import MAX_PROBLEMS
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.text.fonts.faces import bundled
 from dala.untrusted.place import Place
@@ -158,3 +162,41 @@ def test_no_parameter_of_a_filter_opens_files_outside(folders, watch):
                 assert watch.opened() == [], (name, value)
                 count += 1
     assert count > 5000
+
+
+def test_errors_name_files_as_people_know_them(folders):
+    """Not by the links of the gate, whose names change from run to run."""
+    inside, _ = folders
+    nodes = [{"type": "audio", "source": "picture.png"}]
+    with pytest.raises(SceneFileError, match=r"'picture\.png' has no sound") as caught:
+        load_scene(
+            {"dala": 2, "width": 8, "height": 8, "nodes": nodes}, base=inside, place=Place([inside])
+        )
+    assert "dala-opened" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "nodes", [[{"type": "overlay", "below": "x"}] * 5000, [{f"k{i}": 1 for i in range(5000)}]]
+)
+def test_many_mistakes_are_not_all_looked_for(nodes):
+    """Each is compared with the keys that there are: a file of 64 MiB took hours."""
+    with pytest.raises(SceneFileError) as caught:
+        load_scene({"dala": 2, "width": 8, "height": 8, "nodes": nodes})
+    assert len(caught.value.problems) <= MAX_PROBLEMS + 1
+
+
+def test_the_deadline_is_looked_at_while_mistakes_are():
+    nodes = [{"type": "overlay", "color": "red"}] * 5000
+    looked = []
+
+    class Clock:
+        @staticmethod
+        def monotonic():
+            looked.append(0)
+            return 0.0
+
+    with pytest.MonkeyPatch.context() as patch, dala.limits(time=1):
+        patch.setattr(budget, "clock", Clock)
+        problems: list[str] = []
+        scene_object().check({"nodes": nodes, "width": 1, "height": 1, "dala": 2}, "", problems)
+    assert len(looked) >= 5000

@@ -45,8 +45,16 @@ RUN = """async ([folder, width, height, bytes, frames]) => {
 }"""
 
 
-def test_frames_have_the_bytes_of_the_desktop(web: WebPage):
-    made = program(TEXT)
+LEVELS = TEXT.replace("light.rgb + 0.25", "light.rgb * 0.5 + light_of(img, keep) + 0.25").replace(
+    "    def picture",
+    "    def light_of(img: Image, lod):\n"
+    "        return img.sample_uv(0.4, 0.7, lod=lod * 6).rgb * 0.5\n\n    def picture",
+)
+
+
+@pytest.mark.parametrize("text", [TEXT, LEVELS])
+def test_frames_have_the_bytes_of_the_desktop(web: WebPage, text: str):
+    made = program(text)
     page = dala.web.export(made, web.folder / "drift")
     assert page.plan.roles == ("time", "frame", "pointer")
     assert page.plan.size is None

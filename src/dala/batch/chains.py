@@ -83,9 +83,8 @@ def pack_chain(chain: Sequence[ChainItem], keep: Keep, call: str) -> list[Json]:
     [{'filter': 'grayscale', 'params': {}}, {'filter': 'blur', 'params': {'radius': 3}}]
     """
     if isinstance(chain, str | memoryview | Mapping) or not isinstance(chain, Sequence):
-        raise ParameterError.invalid(
-            call, "chain", "a list such as ['denoise', ('blur', {'radius': 3})]", type(chain)
-        )
+        expected = "a list such as ['denoise', ('blur', {'radius': 3})]"
+        raise ParameterError.invalid(call, "chain", expected, type(chain))
     return [_packed(item, f"{call}: chain[{n}]", keep) for n, item in enumerate(chain)]
 
 

@@ -48,10 +48,9 @@ def absolute(name: PathLike, call: str, argument: str) -> str:
         raise ParameterError.invalid(call, argument, "a name or a pattern", name)
     text = os.fsdecode(name)
     if storage.shown(text) != text:
-        raise ParameterError.invalid(
-            call, argument, "a name without passwords and keys, which records would keep", text,
-            "Give them as options of storage: batch.storage.configure, --storage.",
-        )  # fmt: skip
+        expected = "a name without passwords and keys, which records would keep"
+        advice = "Give them as options of storage: batch.storage.configure, --storage."
+        raise ParameterError.invalid(call, argument, expected, text, advice)
     if storage.is_url(text):
         return text
     made = os.path.abspath(text.removeprefix("file://"))
@@ -129,8 +128,8 @@ class Template:
         return made
 
 
-def check_name(name: str, roots: Sequence[str], call: str) -> str:
-    """Return a name that is in one of some folders.
+def check_name(name: str, roots: Sequence[str], call: str, *, writes: bool = False) -> str:
+    """Return a name that is in one of some folders; links are followed for what is written.
 
     Raises:
         ParameterError: it is in none, or leads out of it.
@@ -138,20 +137,7 @@ def check_name(name: str, roots: Sequence[str], call: str) -> str:
     >>> check_name("/v/a.mp4", ["/v"], "videos")
     '/v/a.mp4'
     """
-    _roots(tuple(roots)).check(call, name)
-    return name
-
-
-def check_target(name: str, roots: Sequence[str], call: str) -> str:
-    """Return the name of a file to write that is in one of some folders, links followed.
-
-    Raises:
-        ParameterError: it is in none, or a link leads out of it.
-
-    >>> check_target("memory://out/a.mp4", ["memory://out"], "videos")
-    'memory://out/a.mp4'
-    """
-    _roots(tuple(roots)).check(call, name, writes=True)
+    _roots(tuple(roots)).check(call, name, writes=writes)
     return name
 
 

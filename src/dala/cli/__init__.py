@@ -19,10 +19,11 @@ import os
 import pkgutil
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import dala
 from dala.errors import masked, masked_error
@@ -32,7 +33,10 @@ COMMON: Final[dict[str, dict[str, str]]] = {
     "--debug": {"help": "show the traceback of an error"},
     "-q, --quiet": {"help": "print errors and asked-for results only", "dest": "quiet"},
     "-v, --verbose": {"help": "print which device runs, and other notes", "dest": "verbose"},
+    "--trace": {"help": "record why frames are late, for `dala why PATH`", "metavar": "PATH"},
 }
+#: Commands that may run for days: their traces keep the last minute.
+_LASTING: Final = ("live", "studio", "view")
 #: Names of the commands.
 COMMANDS: Final = tuple(
     m.name for m in pkgutil.iter_modules(__path__) if m.name[0] != "_" and not m.ispkg
@@ -62,13 +66,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if "numpy" not in sys.modules:  # OpenBLAS threads take time to start; no command needs them
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    path = _take_trace(arguments)
     name, module, args = parse(arguments)
     from dala.cli.common import settings
     from dala.cli.common.verbosity import made_folders, spoken
 
     try:
         settings.apply(args)
-        with spoken(args), made_folders(args):
+        with spoken(args), made_folders(args), _traced(path, name):
             code: int = module.run(args)
         sys.stdout.flush()
     except KeyboardInterrupt as stop:  # one of `stopping` has the number of its signal
@@ -90,6 +95,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dala {name}: {text}", file=sys.stderr)
         return 2
     return code
+
+
+def _take_trace(arguments: list[str]) -> str | None:
+    """Take ``--trace PATH`` out of a command line, and return the path; None without it."""
+    for at, word in enumerate(arguments):
+        if word.startswith("--trace="):
+            return arguments.pop(at).partition("=")[2]
+        if word == "--trace" and at + 1 < len(arguments):
+            del arguments[at]
+            return arguments.pop(at)
+    return None
+
+
+def _traced(path: str | None, name: str) -> AbstractContextManager[object]:
+    """Return a context manager that traces a command, if there is a path to write to."""
+    return nullcontext() if path is None else dala.trace(path, all=name not in _LASTING)
 
 
 def _open_streams() -> None:
@@ -140,7 +161,7 @@ def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:
     parser = _Parser(prog="dala", description="A portable GPU stack for realtime media.")
     parser.add_argument("--version", action="version", version=f"dala {dala.__version__}")
     for flags, facts in COMMON.items():
-        parser.add_argument(*flags.split(", "), action="store_true", **facts)  # type: ignore[arg-type]
+        parser.add_argument(*flags.split(", "), **_whole(facts))
     if name and module is None:
         from dala.errors import did_you_mean
         from dala.media.filters.declarations import filter_names
@@ -158,15 +179,20 @@ def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:
         command = commands.add_parser(each, help=line, description=description, allow_abbrev=False)
         for flags, facts in COMMON.items():
             # Without a default, so that it does not undo one before the command.
-            given = {**facts, "action": "store_true", "default": argparse.SUPPRESS}
+            given = {**_whole(facts), "default": argparse.SUPPRESS}
             if flags == "--debug":
                 given["help"] = argparse.SUPPRESS
-            command.add_argument(*flags.split(", "), **given)  # type: ignore[arg-type]
+            command.add_argument(*flags.split(", "), **given)
         if module is not None:
             command.epilog = rest
             command.formatter_class = argparse.RawDescriptionHelpFormatter
             configure(command, module)
     return parser
+
+
+def _whole(facts: dict[str, str]) -> dict[str, Any]:
+    """Return all facts of an option of every command; one without a metavar is a switch."""
+    return facts if "metavar" in facts else {**facts, "action": "store_true"}
 
 
 def configure(parser: argparse.ArgumentParser, module: ModuleType) -> None:

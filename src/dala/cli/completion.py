@@ -140,7 +140,7 @@ def _man() -> str:
             lines += _man_row(argument_name, facts.get("metavar"), facts.get("help", ""))
     lines += [".SH OPTIONS OF ALL COMMANDS"]
     for flags, about in cli.COMMON.items():
-        lines += _man_row(flags, None, about["help"])
+        lines += _man_row(flags, about.get("metavar"), about["help"])
     lines += [".SH FILTERS", "Of the commands filter, export, live, view and batch."]
     for name, spec in chain.filters().items():
         lines += _man_row(f"--{name}", None, spec.summary)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from fractions import Fraction
 from typing import Any, Final
 
 from dala.arguments import SECONDS, Rate, sides
 from dala.cli.common import arguments, chain
 from dala.cli.common.arguments import argument
+from dala.cli.common.kernels import Heard
 from dala.cli.common.signals import stopping
 from dala.errors import ParameterError
 from dala.media.progress import Progress
@@ -18,16 +20,19 @@ EXAMPLES: Final = """\
 examples:
   dala render plasma.fs -o loop.mp4 --seconds 8
   dala render plasma.fs,speed=2,tint=1:0.5:0:1 -o loop.mp4 --size 1920x1080 --fps 60
+  dala render bars.fs -o song.mp4 --sound song.flac
 
-IN is an ISF file that draws by itself, a generator; values of its inputs may follow. For files that
-take a picture, see `dala filter --shader`.
+IN is an ISF file that draws by itself, a generator; values of its inputs may follow; or a text of
+Shadertoy's (.glsl, .frag). For files that take a picture, see `dala filter --shader`. With --sound,
+the video has the sound, and its duration.
 """
 
 USAGE: Final = "dala render IN[,NAME=VALUE ..] -o OUT [--seconds S] [--size WxH] [options]"
 ARGUMENTS: Final[arguments.Options] = {
-    "shader": argument("an ISF file (.fs), and values of its inputs", metavar="IN"),
+    "shader": argument("a shader (.fs, .glsl, .frag), and values of its inputs", metavar="IN"),
     "-o, --out": argument("the video", metavar="OUT"),
     "--seconds": argument("its duration (5)", type=SECONDS.parse, metavar="S"),
+    "--sound": argument("a file with sound, which the shader hears", metavar="FILE"),
     "--size": argument("width and height in pixels (1280x720)", metavar="WxH"),
     "--fps": argument("frames per second (30)", type=Rate().parse, metavar="FPS"),
     **EncoderOptions.command_line(),
@@ -58,18 +63,37 @@ def run(args: argparse.Namespace) -> int:
     values: dict[str, Any] = dict(given)
     encoding = EncoderOptions.checked("dala render", EncoderOptions.given(args))
     rate = Fraction(30) if args.fps is None else args.fps
-    total = max(1, round((5 if args.seconds is None else args.seconds) * rate))
-    progress = Progress(total, "frames")
-    with (
-        stopping(),
-        video.write(args.out, fps=rate, **encoding.changed()) as sink,
-        program.start(width, height, device=args.device) as state,
-    ):
+    with ExitStack() as held:
+        held.enter_context(stopping())
+        heard, seconds = None, 5 if args.seconds is None else args.seconds
+        if args.sound is not None:
+            heard = Heard(args.sound, held)
+            seconds = args.seconds or _duration(args.sound)
+        total = max(1, round(seconds * rate))
+        progress = Progress(total, "frames")
+        sink = held.enter_context(
+            video.write(args.out, fps=rate, audio_from=args.sound, **encoding.changed())
+        )
+        state = held.enter_context(program.start(width, height, device=args.device))
         for number in range(total):
-            sink.write(np.asarray(state.render(time=float(number / rate), **values)))
+            time = number / rate
+            if heard is not None:
+                values["sound"] = heard.at(float(time + 1 / rate))
+            sink.write(np.asarray(state.render(time=float(time), **values)))
             progress.step()
-    device = state.device
+        device = state.device
     report = {"in": args.shader, "out": args.out, "device": device, "frames": total}
     report |= {"width": width, "height": height, "seconds": round(progress.seconds, 3)}
     line = f"{args.out}: {width}x{height}, {total} frames in {report['seconds']} s on {device}"
     return arguments.show(args, report, line)
+
+
+def _duration(sound: str) -> Fraction:
+    """Return the length of a sound in seconds."""
+    from dala.media import audio
+
+    with audio.open(sound) as reader:
+        found = reader.duration
+    if not found:
+        raise ParameterError(f"--sound: the length of {sound} is not known. Give --seconds.")
+    return found

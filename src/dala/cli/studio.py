@@ -23,6 +23,7 @@ examples:
   dala studio camera                   the first camera; camera:1, camera:test
   dala studio scene.json
   dala studio kernel.py                edit a kernel, and see what it does
+  dala studio plasma.fs                a shader: an ISF file, or a text of Shadertoy's (.glsl)
   dala studio --host 0.0.0.0 --tls     for a phone in the same network
 
 The first line is the address, with a secret: who has it can use the studio. Pages can open and
@@ -31,7 +32,9 @@ write files in the folder of SOURCE (or the current one) and in those of --folde
 
 ARGUMENTS: Final[arguments.Options] = {
     "source": argument(
-        "a picture, a video, camera, a scene file or a kernel file", nargs="?", metavar="SOURCE"
+        "a picture, a video, camera, a scene file, a kernel or a shader",
+        nargs="?",
+        metavar="SOURCE",
     ),
     "--no-browser": switch("do not open the browser"),
     "--host": argument(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Generator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from dala.arguments import SECONDS
 from dala.cli.common import arguments, chain, inputs
 from dala.cli.common.arguments import argument, switch
+from dala.cli.common.kernels import SUFFIXES, Heard
 from dala.errors import ParameterError, masked
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ examples:
   dala view clip.mp4 --grayscale --edge_detect
   dala view 0 --beauty             the first camera
   dala view plasma.fs              a shader that draws by itself
+  dala view bars.fs --sound microphone
   dala view game.py                runs it, and again when it changes
 """
 
@@ -39,10 +42,14 @@ USAGE: Final = "dala view IN [--FILTER [VALUE] ..] [options]"
 PATHS: Final = "dala view IN"
 ARGUMENTS: Final[arguments.Options] = {
     "source": argument(
-        "a picture, a video, a URL, a camera (0), a shader (.fs) or a Python program", metavar="IN"
+        "a picture, a video, a URL, a camera (0), a shader (.fs, .glsl) or a Python program",
+        metavar="IN",
     ),
     "--show": argument("where (a window if possible, else the browser)", choices=SHOW),
     "--loop": switch("repeat a video"),
+    "--sound": argument(
+        "of a shader: a file with sound, microphone or microphone:NAME", metavar="FILE"
+    ),
     "--seconds": argument("close after this time", type=SECONDS.parse, metavar="S"),
     **arguments.JSON,
     **arguments.DEVICE,
@@ -64,11 +71,13 @@ def run(args: argparse.Namespace) -> int:
 
     with large_pictures():
         filters = chain.load(args.chain, args.max_pixels)
-        if Path(name).suffix == ".fs":
-            frames = _shader(args, name)
+        shown = _Statistics()
+        if SUFFIXES.get(Path(name).suffix) == "shader":
+            frames = _shader(args, name, shown)
+        elif args.sound is not None:
+            raise ParameterError("--sound is for shaders, such as plasma.fs.")
         else:
             frames = _video(args, name) if moving else _picture(args, name)
-        shown = _Statistics()
         try:
             _play(frames, filters, args.device, show, Path(masked(name)).name, end, shown)
         except KeyboardInterrupt:
@@ -101,6 +110,7 @@ class _Statistics:
     frames: int = 0
     #: From the first frame to the last.
     seconds: float = 0.0
+    surface: Surface | None = None
 
 
 def default_show() -> str:
@@ -110,10 +120,8 @@ def default_show() -> str:
     return default_kind() or "browser"
 
 
-def _shader(args: argparse.Namespace, name: str) -> Timed:
-    """Yield the frames of a generator, 30 a second."""
-    from itertools import count
-
+def _shader(args: argparse.Namespace, name: str, shown: _Statistics) -> Timed:
+    """Yield the frames of a generator as time passes, at most 60 a second."""
     import numpy as np
     from PIL import Image
 
@@ -122,9 +130,21 @@ def _shader(args: argparse.Namespace, name: str) -> Timed:
     program = load(name)
     if program.inputs:
         raise ParameterError(f"{name} takes a picture: dala view IN --shader {name}.")
-    with program.start(960, 540, device=args.device) as state:
-        for number in count():
-            yield number / 30, Image.fromarray(np.asarray(state.render(fps=30.0)))
+    with ExitStack() as held:
+        heard = None if args.sound is None else Heard(args.sound, held)
+        state = held.enter_context(program.start(960, 540, device=args.device))
+        begin = due = monotonic()
+        while True:
+            time = monotonic() - begin
+            pointer = (0.0, 0.0, 0.0)
+            if shown.surface is not None:
+                place = shown.surface.pointer
+                pointer = (place.x, place.y, float(bool(place.buttons)))
+            sound = None if heard is None else heard.at(time)
+            made = state.render(time=time, pointer=pointer, sound=sound)
+            yield 0.0, Image.fromarray(np.asarray(made))
+            due = max(due + 1 / 60, monotonic())
+            sleep(max(due - monotonic(), 0))
 
 
 def _picture(args: argparse.Namespace, name: str) -> Timed:
@@ -174,6 +194,7 @@ def _play(
                 height, width = pixels.shape[:2]
                 if surface is None:
                     surface = gpu.create_surface(width, height, show=show, title=title)
+                    shown.surface = surface
                     start = monotonic()
                 elif surface.size != (width, height):
                     surface.resize(width, height)

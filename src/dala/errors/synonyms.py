@@ -8,6 +8,7 @@ codecs, fonts, positions and functions of the kernel language: a name counts onl
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 #: A name here, and what it is called elsewhere; "-" is for words that mean nothing here, though
@@ -199,6 +200,7 @@ quad_to: quadraticCurveTo, quadratic to
 """
 
 
+@lru_cache(4096)
 def normalized(name: str) -> str:
     """Return a name in small letters, without what separates its words.
 

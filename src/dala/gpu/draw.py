@@ -7,7 +7,6 @@ rows of ``dala.gpu.command``; here are those that do more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -309,28 +308,22 @@ def destroy_surface(s: Surface) -> None:
 
 
 # calls derived from rows ----------------------------------------------------------------------
-def _encode_shape(row: CommandRow, values: Sequence[object]) -> bytes:
-    """Return a command: that of a shape, where a coordinate has a fraction."""
-    if has_fraction(row.function, values):
-        return as_shape(row.function, values)
-    return row.encode(values)
-
-
 def _encode_anywhere(row: CommandRow) -> Callable[[Sequence[object]], bytes]:
     """Return the encoder of a call: positions may be negative, unlike those of u32 fields.
 
     Then the command ``<name>_signed`` is used, or the part at positions of 0 and above.
     """
-    if [*row.kinds.items()][:4] != [(name, u32) for name in ("x", "y", "w", "h")]:
-        return partial(_encode_shape, row)
+    unsigned = [*row.kinds.items()][:4] == [(name, u32) for name in ("x", "y", "w", "h")]
     signed = BY_NAME.get(f"{row.name}_signed")
 
     def encode(values: Sequence[Any]) -> bytes:
+        if has_fraction(row.function, values):
+            return as_shape(row.function, values)
         try:
             return row.encode(values)
         except CommandError:
-            if has_fraction(row.function, values):
-                return as_shape(row.function, values)
+            if not unsigned:
+                raise
             x, y, w, h, *rest = values
             if signed is not None:
                 place = signed_position(row.function, x, y)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 
 import numpy as np
 
+from dala import extensions
 from dala.errors import CommandError, DalaError
-from dala.extensions import live_module
 from dala.gpu.checks import checked_size, destroyed, renderer_of
 from dala.gpu.draw import DrawingCalls
 from dala.gpu.input.calls import InputCalls
@@ -245,7 +245,7 @@ class Surface(DrawingCalls, InputCalls, Closing):
                 ...                     # draw and present
                 print(run.stats)
         """
-        return live_module().live_surface(
+        return extensions.live.live_surface(
             renderer_of(self, "live"), url, seconds, fps=fps, bit_rate=bit_rate,
             key_frames=key_frames, encoder=encoder, reconnect=reconnect,
         )  # fmt: skip

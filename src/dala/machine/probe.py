@@ -32,19 +32,15 @@ _DISTRIBUTIONS: Final = {
         "onnxruntime-gpu",
         "onnxruntime-directml",
         "onnxruntime-openvino",
-    ),
+    )
 }
 
 #: Where Vulkan loaders look for drivers.
 _ICD_FOLDERS: Final = (
-    "~/.config/vulkan/icd.d",
-    "/etc/xdg/vulkan/icd.d",
-    "/usr/local/etc/vulkan/icd.d",
-    "/etc/vulkan/icd.d",
-    "~/.local/share/vulkan/icd.d",
-    "/usr/local/share/vulkan/icd.d",
+    "~/.config/vulkan/icd.d", "/etc/xdg/vulkan/icd.d", "/usr/local/etc/vulkan/icd.d",
+    "/etc/vulkan/icd.d", "~/.local/share/vulkan/icd.d", "/usr/local/share/vulkan/icd.d",
     "/usr/share/vulkan/icd.d",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

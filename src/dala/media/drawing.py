@@ -11,7 +11,7 @@ import numpy as np
 from dala.errors import CommandError, ParameterError
 from dala.media import images
 from dala.media.filters.declarations import declared
-from dala.media.filters.pipeline import FramePipeline
+from dala.media.filters.plans import plan, run_on
 from dala.media.frame import Frame
 from dala.typing import ImageLike, NDArray, PathLike
 
@@ -56,6 +56,6 @@ def filtered(pixels: NDArray, filters: Sequence[tuple[str, dict[str, Any]]]) -> 
         ):
             expected = "filters that keep the size, and take no other picture, table or map"
             raise CommandError.invalid("layer", "filters", expected, name)
-    height, width = pixels.shape[:2]
-    with FramePipeline(width, height, device="cpu") as pipeline:
-        return np.asarray(pipeline.process(pixels, list(filters)))
+    steps = plan(list(filters), pixels.shape, "u8", "layer")
+    picture = images.read(pixels, None, None, "layer")
+    return np.asarray(run_on(picture, steps, None, "cpu", "layer"))

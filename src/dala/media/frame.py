@@ -14,6 +14,7 @@ from dala.gpu.compute import Buffer, from_array
 from dala.gpu.compute.dtypes import DtypeLike
 from dala.media.pictures.filter_advice import FilterAdvice
 from dala.resources import Closing
+from dala.trace.recorder import tracer
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Frame(FilterAdvice, Closing):
 
     __slots__ = (
         "duration", "format", "hdr", "height", "matrix", "pictures", "pixels", "primaries", "pts",
-        "range", "siting", "tags", "time_base", "transfer", "width",
+        "range", "siting", "tags", "time_base", "trace_id", "transfer", "width",
     )  # fmt: skip
 
     def __init__(
@@ -137,8 +138,8 @@ class Frame(FilterAdvice, Closing):
         self.primaries = _color_attribute("primaries", primaries)
         self.transfer = _color_attribute("transfer", transfer)
         self.siting = _color_attribute("siting", siting)
-        self.hdr = hdr
-        self.tags = tags
+        self.hdr, self.tags = hdr, tags
+        self.trace_id = tracer.frame if tracer.on else None
 
     # constructors -------------------------------------------------------------------------------
     @classmethod

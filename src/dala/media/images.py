@@ -23,7 +23,7 @@ from dala.errors import (
     describe,
 )
 from dala.gpu.compute import Buffer, from_dlpack
-from dala.gpu.compute.call.foreign import is_tensor, tensor_like
+from dala.gpu.compute.call.foreign import is_tensor, on_its_gpu, tensor_like
 from dala.gpu.compute.convert import as_array
 from dala.media.frame import Frame
 from dala.media.pictures.pixels import NUMBERS, normalized, scaled
@@ -92,6 +92,9 @@ class SourceImage:
         if self.kind in ("frame", "buffer"):
             made = result if isinstance(result, Buffer) else from_dlpack(result, device=device)
             return given.like(made) if self.kind == "frame" and isinstance(given, Frame) else made
+        if self.kind == "tensor" and isinstance(self.pixels, Buffer):
+            assert is_tensor(given)
+            return tensor_like(result, given)
         array = result.numpy() if isinstance(result, Buffer) else result
         if self.kind == "array":
             return _like_given(array, given) if isinstance(given, np.ndarray) else array
@@ -159,6 +162,10 @@ def _find(img: ImageLike, call: str) -> SourceImage:
     if pillow is not None and isinstance(img, pillow.Image):
         return SourceImage("pillow", from_pillow(img, call), img)
     if is_tensor(img):
+        shared = on_its_gpu(img)
+        if shared is not None and shared.dtype in DTYPES:
+            _check_shape(shared.shape, call)
+            return SourceImage("tensor", shared, img)
         pixels = from_dlpack(img, device="cpu").numpy()
         return SourceImage("tensor", check_array(pixels, call), img)
     advice = "Convert it first, such as np.asarray(x)."

@@ -136,20 +136,18 @@ class Background(Closing):
     def _check(self, given: object, label: str) -> None:
         model = self.model
         if not isinstance(model, Model):
-            raise ModelError.invalid(
-                "Background", "model", "a Model or a name", type(given), _ADVICE
-            )
+            expected = "a Model or a name"
+            raise ModelError.invalid("Background", "model", expected, type(given), _ADVICE)
         if model.spec.task not in ("segment", "matte"):
             raise ModelError(
                 f"Background: model must be a segmentation model, got {model.name!r} for "
-                f"{model.spec.task!r}. {_ADVICE}",
+                f"{model.spec.task!r}. {_ADVICE}"
             )
         if model.spec.task == "segment" and model.labels and label not in model.labels:
             known = model.labels
             advice = did_you_mean(str(label), known) or f"Classes: {', '.join(known)}."
             raise ParameterError(
-                f"Background: {model.name!r} has no class {label!r}. {advice}",
-                argument="label",
+                f"Background: {model.name!r} has no class {label!r}. {advice}", argument="label"
             )
 
     def mask(self, image: ImageLike) -> NDArray:

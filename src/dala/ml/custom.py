@@ -107,9 +107,8 @@ def custom_spec(
         task = "classify" if [len(port.shape) for port in session.outputs] == [2] else "raw"
     Selection(*TASKS).check("load_model", "task", task)
     if decode is not None and not callable(decode):
-        raise ParameterError.invalid(
-            "load_model", "decode", "a function of the outputs", type(decode)
-        )
+        expected = "a function of the outputs"
+        raise ParameterError.invalid("load_model", "decode", expected, type(decode))
     found = TASKS[task]
     if task == "segment" and session.outputs[0].shape[-1:] not in ((None,), ()):
         # The classes are last if the last axis is not of the picture's size.
@@ -146,9 +145,8 @@ def _prepare(session: Session, given: Params | None, task: str) -> Params:
         gray = port is not None and len(port.shape) == 4 and 1 in port.shape[1::2]
         return {"normalize": "unit" if gray else "imagenet"}
     if not isinstance(given, Mapping):
-        raise ParameterError.invalid(
-            "load_model", "preprocess", "a dict of parameters of dala.ml.preprocess", type(given)
-        )
+        expected = "a dict of parameters of dala.ml.preprocess"
+        raise ParameterError.invalid("load_model", "preprocess", expected, type(given))
     for name in ("size", "layout"):
         if name in given:
             raise ParameterError(f"load_model: pass {name} to load_model, not in preprocess.")

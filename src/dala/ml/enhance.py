@@ -72,9 +72,8 @@ class ImageModel(Model[Enhanced]):
         if not fixed:  # smaller pictures need no padding
             tile_h, tile_w = min(tile_h, height), min(tile_w, width)
         if overlap >= min(tile_h, tile_w) and (height > tile_h or width > tile_w):
-            raise ParameterError.invalid(
-                "predict", "overlap", f"less than the tile, {min(tile_h, tile_w)}", overlap
-            )
+            expected = f"less than the tile, {min(tile_h, tile_w)}"
+            raise ParameterError.invalid("predict", "overlap", expected, overlap)
         pad = max(tile_h - height, 0), max(tile_w - width, 0)
         if any(pad):
             pixels = np.pad(pixels, ((0, pad[0]), (0, pad[1]), (0, 0)), mode="edge")
@@ -167,8 +166,7 @@ def _ramp(tile: int, shared: int) -> NDArray:
     drop = shared // 4
     inside = max(shared - 2 * drop, 1)
     rise = (np.arange(tile, dtype=np.float32) - drop + 0.5) / inside
-    weights: NDArray = np.clip(rise, 1e-6, 1)
-    return weights
+    return np.clip(rise, 1e-6, 1)
 
 
 def _stretched(weights: NDArray, length: int) -> NDArray:
@@ -176,8 +174,7 @@ def _stretched(weights: NDArray, length: int) -> NDArray:
     if len(weights) == length:
         return weights
     at = (np.arange(length) + 0.5) * len(weights) / length - 0.5
-    made: NDArray = np.interp(at, np.arange(len(weights)), weights).astype(np.float32)
-    return made
+    return np.interp(at, np.arange(len(weights)), weights).astype(np.float32)
 
 
 def _colored(luma: NDArray, pixels: NDArray) -> NDArray:
@@ -189,8 +186,7 @@ def _colored(luma: NDArray, pixels: NDArray) -> NDArray:
     if tint.shape[:2] != size:
         # Filters take 0 to 1, and differences lie between -1 and 1.
         tint = gpu.resize(tint / 2 + 0.5, *size[::-1], method="bicubic") * 2 - 1
-    made: NDArray = luma + tint
-    return made
+    return luma + tint
 
 
 def _unit_pixels(image: ModelInput) -> NDArray:

@@ -49,13 +49,8 @@ if TYPE_CHECKING:
     from dala.ml.keywords import ModelKeywords
 
 __all__ = [
-    "available_models",
-    "load_model",
-    "load_model_async",
-    "predict",
-    "predict_async",
-    "top_k",
-]
+    "available_models", "load_model", "load_model_async", "predict", "predict_async", "top_k",
+]  # fmt: skip
 
 
 #: Options of models that Dala does not know.
@@ -206,9 +201,7 @@ async def predict_async(
 
 
 def top_k(
-    output: npt.ArrayLike | Buffer | Outputs,
-    k: int = 5,
-    labels: Sequence[str] | str | None = None,
+    output: npt.ArrayLike | Buffer | Outputs, k: int = 5, labels: Sequence[str] | str | None = None
 ) -> list[tuple[str, int, float]]:
     """Return the k most likely classes as (label, index, probability), most likely first.
 
@@ -231,26 +224,19 @@ def top_k(
             raise TypeError
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        raise ParameterError.invalid(
-            "top_k", "output", "the result of a classifier, or an array", type(output)
-        ) from None
+        expected = "the result of a classifier, or an array"
+        raise ParameterError.invalid("top_k", "output", expected, type(output)) from None
     squeezed = numbers.reshape(-1) if numbers.size == max(numbers.shape, default=0) else numbers
     if squeezed.ndim != 1 or not squeezed.size:
-        raise ShapeError.invalid(
-            "top_k",
-            "output",
-            "the scores of one picture",
-            numbers,
-            "For a batch, select one: top_k(outputs[0]).",
-        )
+        advice = "For a batch, select one: top_k(outputs[0])."
+        raise ShapeError.invalid("top_k", "output", "the scores of one picture", numbers, advice)
     Integer(1, squeezed.size).check("top_k", "k", k)
     if not np.isfinite(squeezed).all():
         raise ModelError("top_k: the scores contain NaN or infinity.")
     names = _label_names("top_k", labels)
     if names is not None and len(names) != squeezed.size:
-        raise ParameterError.invalid(
-            "top_k", "labels", f"{squeezed.size} names, one for each score", f"{len(names)} names"
-        )
+        expected = f"{squeezed.size} names, one for each score"
+        raise ParameterError.invalid("top_k", "labels", expected, f"{len(names)} names")
     if names is None:
         own = output.labels if isinstance(output, Scores) else ()
         names = own or (read_labels("imagenet") if squeezed.size == 1000 else ())
@@ -266,27 +252,24 @@ def _label_names(call: str, labels: Sequence[str] | str | None) -> tuple[str, ..
     if isinstance(labels, str) and labels in ("imagenet", "coco", "voc"):
         return read_labels(labels)
     if isinstance(labels, str | bytes | Mapping) or not isinstance(labels, Iterable):
-        raise ParameterError.invalid(
-            call, "labels", "a list of names, 'imagenet', 'coco' or 'voc'", labels
-        )
+        expected = "a list of names, 'imagenet', 'coco' or 'voc'"
+        raise ParameterError.invalid(call, "labels", expected, labels)
     return tuple(map(str, labels))
 
 
 def _check_model(model: Model[R], call: str) -> Model[R]:
     if isinstance(model, Model):
         return model
-    raise ModelError.invalid(
-        call, "model", "a Model", type(model), "Load it once: model = load_model('mobilenet_v2')."
-    )
+    advice = "Load it once: model = load_model('mobilenet_v2')."
+    raise ModelError.invalid(call, "model", "a Model", type(model), advice)
 
 
 def _file(model: PathLike) -> Path:
     try:
         path = Path(model)
     except TypeError:
-        raise UnknownModel.invalid(
-            "load_model", "model", "a name or the path of an ONNX file", type(model)
-        ) from None
+        expected = "a name or the path of an ONNX file"
+        raise UnknownModel.invalid("load_model", "model", expected, type(model)) from None
     if path.is_file():
         return path
     refuse_folder("load_model", path)
@@ -294,10 +277,6 @@ def _file(model: PathLike) -> Path:
     if looks_like_path:
         raise ModelNotFound(f"load_model: no such file: {str(path)!r}.")
     listed = ", ".join(NAMES)
-    raise UnknownModel.invalid(
-        "load_model",
-        "model",
-        f"one of {listed}, or the path of an ONNX file",
-        str(model),
-        did_you_mean(str(model), NAMES),
-    )
+    expected = f"one of {listed}, or the path of an ONNX file"
+    advice = did_you_mean(str(model), NAMES)
+    raise UnknownModel.invalid("load_model", "model", expected, str(model), advice)

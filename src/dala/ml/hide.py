@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from dala.ml.keywords import HideKeywords
 
-__all__ = ["FaceHider", "HiddenFace", "HiddenFrame"]
-
 _CALL: Final = "FaceHider"
 WAYS: Final = ("blur", "pixelate", "box")
 #: The radius of the blur and the side of blocks, as fractions of a face's larger side.
@@ -119,9 +117,8 @@ class FaceHider(Closing):
         self._own = isinstance(model, str)
         self.model = cast("Model[Faces]", load_model(model) if isinstance(model, str) else model)
         if not isinstance(self.model, Model) or self.model.spec.task != "faces":
-            raise ModelError.invalid(
-                _CALL, "model", "a model of faces", model, "Use 'blazeface' or 'blazeface_back'."
-            )
+            advice = "Use 'blazeface' or 'blazeface_back'."
+            raise ModelError.invalid(_CALL, "model", "a model of faces", model, advice)
 
     def close(self) -> None:
         """Close the model, unless it was given."""
@@ -289,8 +286,7 @@ def _blocks(pixels: NDArray, side: int) -> NDArray:
     means = sums / counts
     if pixels.dtype == np.uint8:
         means = np.rint(means)
-    made: NDArray = np.repeat(np.repeat(means, high, 0), wide, 1).astype(pixels.dtype)
-    return made
+    return np.repeat(np.repeat(means, high, 0), wide, 1).astype(pixels.dtype)
 
 
 def _fill(color: tuple[int, int, int], pixels: NDArray) -> NDArray:

@@ -129,9 +129,8 @@ def _for_model(
     if isinstance(model, Model):
         params, port = model.preprocess, model.ports[0]
         if not params:
-            raise ParameterError.invalid(
-                "preprocess", "model", "a model that takes pictures", model.name
-            )
+            expected = "a model that takes pictures"
+            raise ParameterError.invalid("preprocess", "model", expected, model.name)
         channels = port.shape[1 if params["layout"] == "nchw" else 3] or 3
         if channels != 3 or port.dtype is not np.float32:
             made = prepared(image, params, None, device, "preprocess", width, height).numpy()
@@ -143,13 +142,9 @@ def _for_model(
         return prepared(image, params, out, device, "preprocess", width, height)
     spec = find_model(model) if isinstance(model, str) else None
     if spec is None:
-        raise UnknownModel.invalid(
-            "preprocess",
-            "model",
-            f"one of {', '.join(NAMES)}, or a loaded model",
-            model,
-            did_you_mean(model, NAMES) if isinstance(model, str) else "",
-        )
+        expected = f"one of {', '.join(NAMES)}, or a loaded model"
+        advice = did_you_mean(model, NAMES) if isinstance(model, str) else ""
+        raise UnknownModel.invalid("preprocess", "model", expected, model, advice)
     params = {**spec.prepare, "size": spec.size, "layout": spec.layout}
     return prepared(image, params, out, device, "preprocess", width, height)
 
@@ -277,14 +272,12 @@ class Placement:
 
     def back(self, points: npt.ArrayLike) -> NDArray:
         """Convert points (..., 2) from the input to the picture."""
-        found: NDArray = (np.asarray(points, np.float64) - self.offset) / self.scale
-        return found
+        return (np.asarray(points, np.float64) - self.offset) / self.scale
 
     def boxes(self, boxes: npt.ArrayLike) -> NDArray:
         """Convert boxes (..., 4), x1 y1 x2 y2, from the input to the picture, clipped to it."""
         found = self.back(np.asarray(boxes, np.float64).reshape(-1, 2, 2))
-        clipped: NDArray = np.clip(found, 0, self.source).reshape(-1, 4)
-        return clipped
+        return np.clip(found, 0, self.source).reshape(-1, 4)
 
     @property
     def window(self) -> tuple[int, int, int, int]:

@@ -28,8 +28,6 @@ from dala.typing import NDArray
 if TYPE_CHECKING:
     from dala.ml.stream import StreamResult
 
-__all__ = ["OneEuro", "Smoother"]
-
 _R = TypeVar("_R", bound="Poses | Faces | Hands")
 #: What is smoothed.
 _Found: TypeAlias = "Pose | Face | Hand"
@@ -89,10 +87,9 @@ class OneEuro:
         scale = _positive("OneEuro", "scale", scale)
         at = Quantity(unit="seconds").check("OneEuro", "time", time)
         if at <= self._time:
-            raise ParameterError.invalid(
-                "OneEuro", "time", f"later than in the last call, {self._time:g}", time,
-                "Call reset() to begin afresh.",
-            )  # fmt: skip
+            expected = f"later than in the last call, {self._time:g}"
+            advice = "Call reset() to begin afresh."
+            raise ParameterError.invalid("OneEuro", "time", expected, time, advice)
         if self._time == -math.inf:
             self._time, self._values, self._speed = at, given, np.zeros_like(given)
             return given.copy()
@@ -113,8 +110,7 @@ class OneEuro:
 def _share(cutoff: float | NDArray, step: float) -> NDArray:
     """The share of a new value in a low-pass of a cutoff in Hz, after a step in seconds."""
     turns = 2 * math.pi * np.asarray(cutoff) * step
-    share: NDArray = turns / (turns + 1)
-    return share
+    return turns / (turns + 1)
 
 
 def _positive(call: str, name: str, value: float, zero: bool = False) -> float:

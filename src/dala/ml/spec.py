@@ -127,8 +127,7 @@ class ModelSpec:
             if name not in known:
                 advice = did_you_mean(name, known) or f"Options: {', '.join(known) or 'none'}."
                 raise UnknownParameter(
-                    f"predict: {self.name} has no option {name!r}. {advice}",
-                    argument=name,
+                    f"predict: {self.name} has no option {name!r}. {advice}", argument=name
                 )
             _kind_of(known[name]).check("predict", name, value)
         return {**known, **options}

@@ -46,13 +46,9 @@ def stream(
     Selection("latest", "every", expected="'latest' or 'every'").check("stream", "policy", policy)
     one = isinstance(frames, np.ndarray) and frames.ndim < 4
     if one or isinstance(frames, Frame | Buffer | str) or not isinstance(frames, Iterable):
-        raise ParameterError.invalid(
-            "stream",
-            "frames",
-            "a video, or an iterable of pictures",
-            frames,
-            "For one picture, use model.predict(picture).",
-        )
+        expected = "a video, or an iterable of pictures"
+        advice = "For one picture, use model.predict(picture)."
+        raise ParameterError.invalid("stream", "frames", expected, frames, advice)
     if model.provider != "cpu" and model.spec.steps is None:
         return _overlapped(model, frames, _ahead if policy == "every" else _latest, options)
     source = frames if policy == "every" else _latest(frames)

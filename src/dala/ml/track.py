@@ -31,8 +31,6 @@ from dala.typing import NDArray
 if TYPE_CHECKING:
     from dala.ml.stream import StreamResult
 
-__all__ = ["Motion", "Tracker"]
-
 #: The least overlap of an unsure detection with a track, and of the second sight of a new object.
 _LOW_OVERLAP: Final = 0.5
 _NEW_OVERLAP: Final = 0.3
@@ -279,9 +277,8 @@ def _checked(found: Iterable[Detection]) -> list[Detection]:
     made = list(found)
     for one in made:
         if not isinstance(one, Detection):
-            raise ParameterError.invalid(
-                "Tracker.update", "found", "Detections or Faces of one frame", one
-            )
+            expected = "Detections or Faces of one frame"
+            raise ParameterError.invalid("Tracker.update", "found", expected, one)
         if len(one.box) != 4 or not all(map(math.isfinite, (*one.box, one.score))):
             raise ParameterError.invalid("Tracker.update", "box", "four finite numbers", one.box)
     return made

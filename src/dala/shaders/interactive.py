@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from dala.budget import Limits
-from dala.errors import ParameterError
+from dala.errors import LimitExceeded, ParameterError
 from dala.gpu.compute.lang.limits import MAX_SOURCE
 from dala.gpu.compute.passes.program import MAX_PASSES, KernelProgram, ProgramPass
 from dala.gpu.compute.passes.sizes import PassSize
@@ -24,10 +24,16 @@ from dala.shaders.glsl.entry import (
     parameter,
 )
 from dala.shaders.glsl.tree import BOOL, FLOAT, INT, VEC2, VEC4
-from dala.typing import ImageLike, PathLike
+from dala.shaders.sound import spectrum, wave
+from dala.typing import ImageLike, NDArray, PathLike
 
 _HEADER: Final = re.compile(r"\s*/\*(\s*\{.*?\}\s*)\*/", re.DOTALL)
-_IMAGES: Final = ("image", "audio", "audioFFT", "cube")
+#: Larger numbers of the header count as missing, as infinite ones do.
+_LARGEST: Final = 2.0**63
+_SOUNDS: Final = {"audio": wave, "audioFFT": spectrum}
+_IMAGES: Final = ("image", *_SOUNDS, "cube")
+#: Samples, and bands of a spectrum, if a file does not say how many it wants; and the most.
+_WIDTH, _MOST = 256, 4096
 
 Json = Mapping[str, object]
 
@@ -71,8 +77,19 @@ class IsfHeader:
 
     @property
     def images(self) -> tuple[str, ...]:
-        """Names of the inputs that are pictures or sound."""
-        return tuple(i.name for i in self.inputs if i.type in _IMAGES)
+        """Names of the inputs that are pictures."""
+        return tuple(i.name for i in self.inputs if i.type in ("image", "cube"))
+
+    @property
+    def sounds(self) -> dict[str, Callable[[NDArray], NDArray]]:
+        """The inputs that are sound, with what makes pictures of samples for them."""
+        return {
+            parameter(i.name): partial(
+                _SOUNDS[i.type], width=int(min(max(i.high or _WIDTH, 1), _MOST))
+            )
+            for i in self.inputs
+            if i.type in _SOUNDS
+        }
 
 
 def read_header(text: str, call: str = "dala.shaders.load") -> IsfHeader:
@@ -135,7 +152,8 @@ def _input(call: str, item: Json) -> IsfInput:
         raise _wrong(call, f"the input {name!r} has no valid name")
     if kind not in (*_IMAGES, "float", "bool", "long", "event", "color", "point2D"):
         raise _wrong(call, f"the input {name!r} has the unknown type {kind!r}")
-    values = tuple(int(v) for v in _list(item.get("VALUES"), (int, float)))  # type: ignore[arg-type]
+    numbers = [_number(v) for v in _list(item.get("VALUES"), object)]
+    values = tuple(int(v) for v in numbers if v is not None)
     labels = tuple(str(v) for v in _list(item.get("LABELS"), str))
     low, high = (_number(item.get(k)) for k in ("MIN", "MAX"))
     return IsfInput(
@@ -144,7 +162,7 @@ def _input(call: str, item: Json) -> IsfInput:
 
 
 def _number(value: object) -> float | None:
-    fits = isinstance(value, int | float) and math.isfinite(value)
+    fits = isinstance(value, int | float) and abs(value) <= _LARGEST
     return float(value) if fits else None  # type: ignore[arg-type]
 
 
@@ -245,10 +263,16 @@ def isf(
         for index, p in enumerate(header.passes)
     ]
     inputs = [parameter(n) for n in header.images]
-    from dala.media.pictures.pixels import to_rgba
+    from dala.media.frame import MAX_PIXELS
+    from dala.media.pictures.pixels import Pixels, to_rgba
 
-    pictures = {n: to_rgba(p, "isf") for n, p in (images or {}).items() if n in header.imported}
-    return KernelProgram(name, passes, header.description, inputs, pictures)
+    pictures: dict[str, Pixels] = {}
+    for imported in header.imported:
+        pictures[parameter(imported)] = to_rgba((images or {})[imported], "isf")
+        if sum(p.size for p in pictures.values()) > 4 * MAX_PIXELS:
+            problem = f"isf: imported pictures have more than {MAX_PIXELS:,} pixels together."
+            raise LimitExceeded(problem)
+    return KernelProgram(name, passes, header.description, inputs, pictures, header.sounds)
 
 
 def _size(p: IsfPass) -> PassSize:

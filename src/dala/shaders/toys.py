@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-import numpy as np
-
 from dala.budget import Limits
 from dala.errors import ParameterError
 from dala.gpu.compute.passes.program import KernelProgram, ProgramPass
 from dala.shaders.checks import check_limits, check_names, check_texts
 from dala.shaders.glsl.entry import SAMPLER, Given, ShaderText, identifier, make_kernel
 from dala.shaders.glsl.tree import FLOAT, INT, VEC2, VEC3, VEC4, GlslType
+from dala.shaders.sound import toy
 from dala.typing import ImageLike, NDArray
 
 #: What a channel reads: a buffer ("A" to "D"), an input of the program by its name, a picture.
@@ -72,7 +71,8 @@ def shadertoy(
         buffers: texts of the buffers "A" to "D", which keep floats from frame to frame.
         channels: what ``iChannel0`` to ``iChannel3`` read: "A" to "D", the name of an input, a
             picture, "sound", or None; for all passes, or by pass: {"image": ["A"], "A": ["A"]}.
-        sound: a picture for channels that read "sound": spectrum in the upper row, waveform below.
+        sound: a picture for channels that read "sound": spectrum in the upper row, waveform below;
+            by default what ``state.render(sound=)`` hears.
         name: the program's name.
         edge: beyond pictures: "clamp", "repeat" or "mirror". Buffers are always clamped.
         limits: ``dala.limits(...)`` for each pass, as for text from strangers.
@@ -116,16 +116,18 @@ def shadertoy(
         color = "vec4(dala_color.rgb, 1.0)" if key == "image" else "dala_color"
         made = ShaderText(
             identifier(name),
-            f"{common}\n{texts[key]}\n{_MAIN % color}",
+            "\n".join([*[common] * bool(common), texts[key], _MAIN % color]),
             [*given, *_GIVEN],
             edges={c: edge for c, source in reads.items() if source not in _BUFFERS},
             special=special,
             whole=True,
+            levels=True,
         )
         target = "" if key == "image" else key
         dtype = "" if key == "image" else "f32"
         passes.append(ProgramPass(make_kernel(made, limits), target, 1.0, dtype, reads))
-    return KernelProgram(name, passes, images=pictures)
+    heard = any("sound" in p.sources for p in passes) and sound is None
+    return KernelProgram(name, passes, images=pictures, sounds={"sound": toy} if heard else {})
 
 
 def _reads(
@@ -142,8 +144,8 @@ def _reads(
         raise ParameterError.invalid("shadertoy", "channels", "at most 4 of each pass", own)
     for number, channel in enumerate(own):
         source = channel
-        if isinstance(channel, str) and channel == "sound":
-            source = sound if sound is not None else np.zeros((2, 512, 4), np.uint8)
+        if isinstance(channel, str) and channel == "sound" and sound is not None:
+            source = sound
         if isinstance(channel, str) and channel in _BUFFERS and channel not in buffers:
             raise ParameterError.invalid(
                 "shadertoy",
@@ -155,7 +157,8 @@ def _reads(
             from dala.media.pictures.pixels import to_rgba
 
             label = "sound" if isinstance(channel, str) else f"{key}{number}"
-            pictures[label] = to_rgba(source, "shadertoy")
+            picture = to_rgba(source, "shadertoy")
+            pictures[label] = picture[::-1] if label == "sound" else picture  # y = 0 is below
             source = label
         if isinstance(source, str):
             found[f"iChannel{number}"] = source

@@ -23,7 +23,7 @@ _KINDS: Final[dict[str, tuple[str, ...]]] = {
         ".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".ts", ".mpg", ".mpeg", ".gif", ".ogv",
         ".flv", ".wmv", ".y4m",
     ),
-    "kernel": (".py",),
+    "kernel": (".py", ".fs", ".glsl", ".frag"),
     "lut": (".cube", ".3dl", ".spi1d", ".spi3d", ".csp", ".clf"),
     "json": (".json",),
 }  # fmt: skip

@@ -127,9 +127,8 @@ class Place:
             ParameterError: it is refused.
         """
         if text not in self.trusted:
-            raise ParameterError.invalid(
-                call, argument, "a file", text, "Scenes of pages cannot open addresses."
-            )
+            advice = "Scenes of pages cannot open addresses."
+            raise ParameterError.invalid(call, argument, "a file", text, advice)
 
     def _absolute(self, text: object, call: str, argument: str, base: PathLike | None) -> str:
         """Return a name as an absolute path; nothing in it is resolved."""

@@ -17,12 +17,8 @@ from dala.gpu.compute.engines.cpu.native.names import (
     Array,
     S,
     T,
-    atan2,
     bits,
     ceil,
-    copysign,
-    cos,
-    count_ones,
     exp,
     f32,
     f64,
@@ -32,18 +28,11 @@ from dala.gpu.compute.engines.cpu.native.names import (
     i64,
     in_range,
     isnan,
-    leading_zeros,
-    log,
     maximum,
     minimum,
-    power,
     saturate,
     select,
-    sin,
     sqrt,
-    tan,
-    trailing_zeros,
-    trunc,
     u8,
     u32,
 )
@@ -93,10 +82,7 @@ def operators(a: Array[T], b: Array[T], out: Array[T], *, T: type) -> None:
     out[15] = x // 3
     out[16] = x % 8
     out[17] = x // 8
-    out[18] = count_ones(x)
-    out[19] = leading_zeros(x)
-    out[20] = trailing_zeros(x)
-    out[21] = x >> 2
+    out[18] = x >> 2
 
 
 @native
@@ -128,15 +114,12 @@ def test_integers(kind):
     @given(numbers, numbers)
     def check(x, y):
         a, b = np.array([x], NUMPY[kind]), np.array([y], NUMPY[kind])
-        out = np.zeros(22, NUMPY[kind])
+        out = np.zeros(19, NUMPY[kind])
         code(a, b, out)
-        mask = (1 << info.bits) - 1
-        low = (x & -x) & mask
         expected = [
             x + y, x - y, x * y, x // y if y else 0, x % y if y else 0, x & y, x | y, x ^ y,
             x << (y % info.bits), x >> (y % info.bits), -x, ~x, min(x, y), max(x, y), abs(x),
-            x // 3, x % 8, x // 8, (x & mask).bit_count(), info.bits - (x & mask).bit_length(),
-            low.bit_length() - 1 if low else info.bits, x >> 2,
+            x // 3, x % 8, x // 8, x >> 2,
         ]  # fmt: skip
         assert out.tolist() == [wrapped(e, kind) for e in expected]
         told = np.zeros(12, np.bool_)
@@ -164,12 +147,10 @@ def float_operators(a: Array[T], b: Array[T], out: Array[T], *, T: type) -> None
     out[9] = floor(x)
     out[10] = ceil(x)
     out[11] = round(x)
-    out[12] = trunc(x)
-    out[13] = sqrt(x)
-    out[14] = abs(x)
-    out[15] = copysign(x, y)
-    out[16] = select(x < y, x, y)
-    out[17] = T(1) if isnan(x) else T(0)
+    out[12] = sqrt(x)
+    out[13] = abs(x)
+    out[14] = select(x < y, x, y)
+    out[15] = T(1) if isnan(x) else T(0)
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])
@@ -183,15 +164,14 @@ def test_floats(kind):
     @given(numbers, numbers)
     def check(p, q):
         a, b = np.array([p], NUMPY[kind]), np.array([q], NUMPY[kind])
-        out = np.zeros(18, NUMPY[kind])
+        out = np.zeros(16, NUMPY[kind])
         code(a, b, out)
         x, y = a[0], b[0]
         with np.errstate(all="ignore"):
             expected = [
                 x + y, x - y, x * y, x / y, -x, y if y < x else x, y if y > x else x,
                 np.minimum(x, y), np.maximum(x, y), np.floor(x), np.ceil(x), np.round(x),
-                np.trunc(x), np.sqrt(x), abs(x), np.copysign(x, y), x if x < y else y,
-                np.isnan(x),
+                np.sqrt(x), abs(x), x if x < y else y, np.isnan(x),
             ]  # fmt: skip
         np.testing.assert_array_equal(out, np.array(expected, NUMPY[kind]))
         told = np.zeros(12, np.bool_)
@@ -207,14 +187,8 @@ def test_floats(kind):
 @native
 def functions(a: Array[T], b: Array[T], out: Array[T], n: i64, *, T: type) -> None:
     for i in range(n):
-        out[8 * i] = exp(a[i])
-        out[8 * i + 1] = log(b[i])
-        out[8 * i + 2] = sin(a[i])
-        out[8 * i + 3] = cos(a[i])
-        out[8 * i + 4] = tan(a[i])
-        out[8 * i + 5] = atan2(a[i], b[i])
-        out[8 * i + 6] = power(b[i], a[i])
-        out[8 * i + 7] = fma(a[i], b[i], T(1))
+        out[2 * i] = exp(a[i])
+        out[2 * i + 1] = fma(a[i], b[i], T(1))
 
 
 @pytest.mark.parametrize("kind", ["f32", "f64"])
@@ -222,16 +196,10 @@ def test_math_functions(kind):
     rng = np.random.default_rng(3)
     a = rng.uniform(-3, 3, 50).astype(NUMPY[kind])
     b = rng.uniform(0.1, 5, 50).astype(NUMPY[kind])
-    out = np.zeros((50, 8), NUMPY[kind])
+    out = np.zeros((50, 2), NUMPY[kind])
     compile_native(functions, T=BY_NAME[kind])(a, b, out, 50)
     wide, other = a.astype(np.float64), b.astype(np.float64)
-    expected = np.stack(
-        [
-            np.exp(wide), np.log(other), np.sin(wide), np.cos(wide), np.tan(wide),
-            np.arctan2(wide, other), other**wide, wide * other + 1,
-        ],
-        axis=1,
-    )  # fmt: skip
+    expected = np.stack([np.exp(wide), wide * other + 1], axis=1)
     tolerance = 3e-7 if kind == "f32" else 2e-15
     np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
 

@@ -26,4 +26,5 @@ def engine() -> Iterator[WebGPUEngine]:
         assert isinstance(made, WebGPUEngine)
         yield made
         del instances._by_id["cuda:7"]
+        instances.by_name.pop("cuda:7", None)
         made.close()

@@ -237,6 +237,8 @@ class HostApi:
 
     def __init__(self) -> None:
         self._memory: dict[int, Any] = {}
+        #: Which streams waited for which: ours for another, or another for ours.
+        self.order: list[tuple[str, int]] = []
 
     def close(self) -> None:
         pass
@@ -259,6 +261,22 @@ class HostApi:
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
         ctypes.memmove(target, source, nbytes)
+
+    def copy_rows(self, target: int, source: int, pitch: int, nbytes: int, count: int) -> None:
+        for row in range(count):
+            ctypes.memmove(target + row * nbytes, source + row * pitch, nbytes)
+
+    def enter(self) -> None:
+        pass
+
+    #: The stream's handle.
+    stream = 77
+
+    def follow(self, stream: int) -> None:
+        self.order.append(("follow", stream))
+
+    def lead(self, stream: int) -> None:
+        self.order.append(("lead", stream))
 
     def load(self, ptx: bytes) -> Kernel:
         clamped, _, text = ptx.decode().partition("\n")

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from dala.errors import DeviceError
+from dala.gpu.compute.engines.cpu.cache import ObjectCache
+from dala.gpu.compute.engines.webgpu.cuda import ptx as ptx_module
 from dala.gpu.compute.engines.webgpu.cuda.ptx import compile_shader
 from tests.engine.cuda.host import Kernel
 
@@ -131,6 +133,25 @@ def test_ptx(capability):
     assert "fma" not in ptx
     assert ".ftz" not in ptx
     assert "fma.rn.f32" in compile_shader(SUM, "none", capability).ptx
+
+
+def test_ptx_is_kept_on_disk(tmp_path, monkeypatch):
+    made: list[str] = []
+    compiled = ptx_module._compiled
+    monkeypatch.setattr(ptx_module, "_disk", lambda: ObjectCache(tmp_path / "objects"))
+    monkeypatch.setattr(
+        ptx_module, "_compiled", lambda text, sm: made.append(text) or compiled(text, sm)
+    )
+    first = compile_shader(SUM, "all", 75)
+    assert compile_shader(SUM, "all", 75) == first
+    assert len(made) == 1
+    assert compile_shader(SUM, "all", 90).ptx != first.ptx
+    assert compile_shader(SUM, "none", 75).ptx != first.ptx
+    (damaged, *_) = (tmp_path / "objects").glob("*.o")
+    damaged.write_bytes(damaged.read_bytes()[:-3] + b"xyz")
+    for capability, checks in ((75, "all"), (90, "all"), (75, "none")):
+        compile_shader(SUM, checks, capability)
+    assert len(made) == 4
 
 
 def test_shaders_of_other_kinds_are_refused_by_name_and_place():

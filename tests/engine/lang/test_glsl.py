@@ -72,6 +72,12 @@ GROUPS: dict[str, tuple[str, list[Case]]] = {
          "matrixCompMult(mat2(3), mat2(2))[0][0]);", (0, -1, 4, 6)),
         ("mat4 m = mat4(vec4(1), vec4(2), vec4(3), vec4(4)); return m * vec4(1, 0, 0, one);",
          (5, 5, 5, 5)),
+        ("mat2x3 m = mat2x3(1, 2, 3, 4, 5, 6 * one); vec3 v = m * vec2(1, 2); "
+         "return vec4(v, dot(vec2(1), vec3(one) * m));", (9, 12, 15, 21)),
+        ("mat3x2 m = transpose(mat2x3(1, 2, 3, 4, 5, 6 * one)); mat2 q = m * mat2x3(one); "
+         "return vec4(m[2], q[1]);", (3, 6, 2, 5)),
+        ("mat2x4 m = outerProduct(vec4(1, 2, 3, 4), vec2(one, 10)); return m[1] + mat4(m)[3];",
+         (10, 20, 30, 41)),
         ("mat2 m = mat2(1); return vec4(m == mat2(one), m != mat2(2), m[two - 2]);", (1, 1, 1, 0)),
     ]),
     "functions": ("", [
@@ -93,6 +99,12 @@ GROUPS: dict[str, tuple[str, list[Case]]] = {
         ("return vec4(asin(one), acos(one), tan(one * 0.5), degrees(one));",
          (math.pi / 2, 0, math.tan(0.5), 180 / math.pi)),
         ("return vec4(min(two, 1), max(vec2(1, 5), 3.0 * one), abs(-two));", (1, 3, 5, 2)),
+        ("float w; vec2 q; float f = modf(-2.75 * one, w); vec2 g = modf(vec2(1.5, 0.25), q); "
+         "return vec4(f, w, g.x, q.x);", (-0.75, -2, 0.5, 1)),
+        ("return vec4(unpackHalf2x16(packHalf2x16(vec2(1.5, -one))), unpackUnorm2x16("
+         "packUnorm2x16(vec2(0.0, 2.0 * one))));", (1.5, -1, 0, 1)),
+        ("return vec4(packHalf2x16(vec2(one, -2.0)) == 0xc0003c00u, packSnorm2x16(vec2(one, -1.0))"
+         " == 0x80017fffu, unpackSnorm2x16(0x80017fffu));", (1, 1, 1, -1)),
         ("return vec4(round(2.4 * one), faceforward(vec2(0, 1), vec2(0, 1), vec2(0, one)), "
          "floatBitsToInt(one) == 0x3f800000);", (2, 0, -1, 1)),
     ]),

@@ -33,7 +33,6 @@ REFUSED = {
     "void main() { int a[2][2]; }": (2, "arrays of arrays"),
     "void main() { int n = 3; float a[n]; }": (2, "must be a constant"),
     "void main() { float a[1000]; }": (2, "1 to 256 items"),
-    "void main() { mat2x3 m; }": (2, "not square"),
     "void main() { int x = 1 / 0; }": (2, "divides an int by zero"),
     "void main() { if (1) ; }": (2, "of the type bool"),
     "void main() {\n float x = 1.0 }": (3, "expected ';'"),

@@ -171,6 +171,32 @@ def test_shadertoy(dala_device):
     assert np.array_equal(made[..., :3], PICTURE[..., :3])
 
 
+def test_sound(dala_device):
+    program = isf(text("void main() { gl_FragColor = vec4(IMG_NORM_PIXEL(w, vec2(0.75, 0.5)).r, "
+                       "IMG_NORM_PIXEL(f, vec2(0.3125, 0.5)).g, IMG_SIZE(w).x / 255.0, 1.0); }",
+                       {"NAME": "w", "TYPE": "audio", "MAX": 2},
+                       {"NAME": "f", "TYPE": "audioFFT", "MAX": 8}))  # fmt: skip
+    tone = np.sin(np.arange(4096) * 2.5 * np.pi / 8)
+    toy = shadertoy("void mainImage(out vec4 c, vec2 p) { c = vec4("
+                    "texture(iChannel0, vec2(0.6259, 0.25)).x, texelFetch(iChannel0, "
+                    "ivec2(511, 1), 0).x, texelFetch(iChannel0, ivec2(9, 0), 0).x, 1.0); }",
+                    channels=["sound"])  # fmt: skip
+    assert program.inputs == toy.inputs == ()
+    for made, wanted in ((program, (128, 0, 2)), (toy, (0, 128, 0))):
+        with made.start(2, 2, device=dala_device) as state:
+            assert state.render().numpy()[0, 0, :3].tolist() == list(wanted)
+            found = state.render(sound=np.append(tone, 0.5)).numpy()[0, 0, :3].tolist()
+            low, high = sorted(found[:2])
+            assert (low, high >= 250, found[0] == low) == (192, True, made is program)
+            with pytest.raises(ParameterError, match="sound must be samples"):
+                state.render(sound=3.0)
+    picture = np.zeros((2, 4, 3), np.uint8)
+    picture[0] = 200  # the spectrum
+    still = shadertoy("void mainImage(out vec4 c, vec2 p) { c = texture(iChannel0, vec2(0.25)); }",
+                      channels=["sound"], sound=picture)  # fmt: skip
+    assert frames(still, 1, device=dala_device)[0][0, 0, 0] == 200
+
+
 GAIN = text("void main() { vec4 c = IMG_THIS_PIXEL(inputImage); "
             "gl_FragColor = vec4(c.rgb * gain * (TIME + 1.0), c.a); }",
             IMG, {"NAME": "gain", "TYPE": "float", "DEFAULT": 0.5})  # fmt: skip

@@ -162,7 +162,7 @@ def twice(img: Image):
         ("img.sample(1, 2, filter='lanczos')", "filter must be one of nearest, linear, cubic"),
         ("img.sample(1, 2, edge='wrap')", "edge must be one of clamp, repeat, mirror, or a color"),
         ("img.sample(1, 2, edge=(1, 2))", "the edge of 'img' must be a color of 4 numbers"),
-        ("img.sample(1, 2, lod=1)", "sample has no argument 'lod'"),
+        ("img.sample(1, 2, level=1)", "sample has no argument 'level'"),
         ("img.sample('x', 2)", "text is not part of the language"),
         ("px.sample(1, 2)", "only images have .sample()"),
         ("img.blur(1, 2)", "only functions can be called"),

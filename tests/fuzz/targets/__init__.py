@@ -11,6 +11,7 @@ from tests.fuzz.target import Target
 TABLE = {
     "streams": ("streams", "Streams", ""),
     "kernels": ("kernels", "Kernels", ""),
+    "shaders": ("shaders", "Shaders", "PIL"),
     "cube": ("tables", "CubeFiles", ""),
     "lut": ("tables", "LutFiles", "PyOpenColorIO"),
     "subtitles": ("texts", "SubtitleFiles", "PIL"),

@@ -18,6 +18,8 @@ from dala.gpu.raster import Canvas
 from tests.support.polygons import flat, round_stroke, shares
 
 W, H = 24, 18
+#: Half a diagonal of a square with sides of 4.
+R = 8**0.5
 
 
 def coverage(path: Path, rule: str = "nonzero", size: tuple[int, int] = (W, H)) -> np.ndarray:
@@ -183,6 +185,30 @@ def test_dashes_and_offset():
     assert row([3]) == "###   ###   ###   ##"
     assert row([0, 0]) == "#" * 20
     assert row([4, 2], 6e9 + 1) == row([4, 2], 1)
+
+
+def test_dashes_without_length_are_dots():
+    """Also at the beginning of a line, and turned with it: as resvg draws them."""
+
+    def dots(path, cap):
+        canvas = Canvas(W, H)
+        canvas.run(encode_stroke_shape(4, cap, "miter", 10, 0, 0, "white", (0, 8), path))
+        return canvas.pixels[..., 3].astype(int)
+
+    wanted = np.zeros((H, W))
+    for x in (4, 12, 20):
+        wanted[3:7, x - 2 : x + 2] = 255
+    assert (dots(Path.polyline([(4, 5), (22, 5)]), "square") == wanted).all()
+    corners = np.zeros((H, W))
+    for x, y in ((4, 4), (12, 4), (12, 12), (4, 12)):
+        corners[y - 2 : y + 2, x - 2 : x + 2] = 255
+    assert (dots(Path.rect(4, 4, 8, 8), "square") == corners).all()
+    turned = dots(Path.polyline([(6, 6), (9, 9)]), "square")
+    tilted = Path.polygon([(6 + dx, 6 + dy) for dx, dy in ((R, 0), (0, R), (-R, 0), (0, -R))])
+    assert np.abs(turned - coverage(tilted)).max() <= 1
+    assert dots(Path.polyline([(6, 6), (9, 9)]), "round").sum() / 255 == pytest.approx(
+        4 * np.pi, rel=0.01
+    )
 
 
 def test_a_closed_line_has_no_ends():

@@ -130,6 +130,22 @@ def test_blurs_have_no_dark_fringe():
         assert np.abs(found[strong][:, :3] - (250, 120, 60)).max() <= 3
 
 
+@pytest.mark.parametrize("name", ["pixelate", "erode", "dilate"])
+def test_filters_of_neighbors_have_no_dark_fringe(name):
+    with gpu.create_surface(W, H) as s:
+        s.clear("white")
+        with s.layer(filters=[name]):
+            s.circle(19.5, 14.5, 9.5, (250, 120, 60))
+        assert (s.to_array()[..., :3] >= (249, 119, 59)).all()
+
+
+def test_errors_of_filters_name_the_layer():
+    with gpu.create_surface(W, H) as s, pytest.raises(DalaError, match=r"layer: filters.0. ..blur"):
+        with s.layer(filters=[("blur", {"size": 3})]):
+            s.circle(19.5, 14.5, 9.5, "red")
+        s.synchronize()
+
+
 def test_nested():
     with gpu.create_surface(W, H) as s:
         with s.layer(opacity=0.5), s.layer(opacity=0.5):

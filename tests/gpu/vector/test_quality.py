@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from dala.gpu import Path
-from dala.gpu.command import encode_clip_shape, encode_fill_shape, encode_push
+from dala.gpu.command import (
+    encode_clip_shape,
+    encode_fill_shape,
+    encode_push,
+    encode_stroke_shape,
+)
 from dala.gpu.raster import Canvas
 from tests.support.polygons import coverage, flat, signed_areas
 
@@ -83,6 +88,30 @@ def test_overlaps_in_a_pixel_are_within_four_steps_on_average():
     assert found.size > 300
     assert found.mean() <= 4
     assert found.max() <= 100  # as the documentation says
+
+
+@pytest.mark.parametrize(("width", "at_ends"), [(0.3, 2), (1, 2.5), (3, 6), (8, 20)])
+def test_lines_along_curves_are_within_two_steps(width, at_ends):
+    """Against the polygon between both sides, in f64. An end has the direction of its last piece
+    of the curve, which wide lines show; what is beyond two steps is beside the ends."""
+    rng = np.random.default_rng(38)
+    for _ in range(12):
+        a, c = rng.uniform(4, 12, 2), rng.uniform(18, 24, 2)
+        b = (a + c) / 2 + np.array([c[1] - a[1], a[0] - c[0]]) * rng.uniform(0.2, 0.5)
+        t = np.linspace(0, 1, 400)[:, None]
+        middle = (1 - t) ** 2 * a + 2 * t * (1 - t) * b + t * t * c
+        along = (1 - t) * (b - a) + t * (c - b)
+        across = along[:, ::-1] * (1, -1) / np.hypot(*along.T)[:, None] * width / 2
+        sides = np.concatenate([middle + across, (middle - across)[::-1]])
+        exact = np.abs(signed_areas([[tuple(p) for p in sides.tolist()]], W, H))
+        canvas = Canvas(W, H)
+        path = Path().move_to(*a).quad_to(*b, *c)
+        canvas.run(encode_stroke_shape(width, "butt", "miter", 4, 0, 0, "white", (), path))
+        apart = np.abs(canvas.pixels[..., 3] - 255 * np.minimum(exact, 1))
+        assert apart.max() <= at_ends
+        y, x = np.nonzero(apart > 2.1)
+        ends = np.min([np.hypot(x + 0.5 - p[0], y + 0.5 - p[1]) for p in (a, c)], axis=0)
+        assert (ends <= width / 2 + 2).all()
 
 
 def test_both_ways_of_a_shape_agree():

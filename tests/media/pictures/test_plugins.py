@@ -132,6 +132,7 @@ def test_only_the_decoder_of_its_kind_reads_an_animation(tmp_path):
 
 def test_a_plugin_that_the_program_registers(monkeypatch):
     """It is its own choice, as with pillow-heif."""
+    Image.init()  # decoders that register in the copies would be lost to the tests after this one
     for table in ("ID", "OPEN"):
         monkeypatch.setattr(Image, table, getattr(Image, table).copy())
 

@@ -249,6 +249,34 @@ def test_kernel_files_open_with_their_parameters(session, folder):
         session.do({"do": "kernel_save", "card": "c1", "path": str(folder / "saved.sh")})
 
 
+ISF = """/*{"INPUTS": [{"NAME": "inputImage", "TYPE": "image"},
+    {"NAME": "gain", "TYPE": "float", "MIN": 0.0, "MAX": 2.0, "DEFAULT": 0.5}]}*/
+void main() {
+    gl_FragColor = vec4(IMG_THIS_PIXEL(inputImage).rgb * gain, 1.0);
+}
+"""
+
+
+def test_shaders_are_edited_as_kernels_are(session, folder):
+    (folder / "gain.fs").write_text(ISF)
+    session.do({"do": "open", "path": "gain.fs"})
+    (card,) = session.state()["chain"]
+    assert (card["diagnostics"], [p["name"] for p in card["declared"]]) == ([], ["gain"])
+    reply = session.do({"do": "kernel", "card": "c1", "text": ISF.replace("* gain", "* gian")})
+    (wrong,) = reply["diagnostics"]
+    assert (wrong["line"], "'gian' is not defined" in wrong["message"]) == (4, True)
+    session.do({"do": "kernel", "card": "c1", "text": ISF.replace("1.0)", "0.5)")})
+    session.do({"do": "kernel_save", "card": "c1", "path": str(folder / "saved.fs")})
+    with pytest.raises(ParameterError, match=r"a \.fs file"):
+        session.do({"do": "kernel_save", "card": "c1", "path": str(folder / "shader.py")})
+    toy = "void mainImage(out vec4 c, vec2 p) { c = vec4(1.0); }"
+    assert session.do({"do": "kernel", "card": "c1", "text": toy})["diagnostics"] == []
+    with pytest.raises(ParameterError, match=r"a \.glsl file"):
+        session.do({"do": "kernel_save", "card": "c1", "path": str(folder / "shader.py")})
+    script = session.do({"do": "copy", "as": "python"})["text"]
+    assert "from dala.shaders import shadertoy" in script
+
+
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [

@@ -1,10 +1,8 @@
 """Which kernels of a page have limits of their own: by their work for each pixel."""
 
-import math
-
 import pytest
 
-from dala.studio.cards.kernels import compile_kernel, work_of
+from dala.studio.cards.kernels import compile_kernel
 from dala.studio.limits import StudioLimits
 
 LOOP = "    for i in range(1):\n        v = {}\n"
@@ -24,11 +22,7 @@ def text(lines: str) -> str:
         "def g(x):\n    for i in range(200):\n        x = x * 1.5 + 0.25\n    return x\n\n"
         "def f(px: Pixel):\n    return rgba(g(px.r), g(px.g), g(px.b), 1.0)\n",
         text("    v = v ** (v + 1.5)\n" * 20),
-        text("    v = v % (v + 1.5)\n" * 20),
-        text("    v = simplex(px.rgb + v)\n"),
         text("    v = fbm(px.rgb + v)\n"),
-        text("    v = (inverse(mat4(v + 2.0)) * vec4(1.0)).x\n"),
-        text("    t = [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]\n    v = t[int(v * 5.0)]\n"),
         text("    v = t[int(v * 5.0)]\n").replace(
             "px: Pixel", "px: Pixel, *, t: list[float] = (1.0, 2.0)"
         ),
@@ -41,11 +35,7 @@ def text(lines: str) -> str:
         "a long body",
         "helpers",
         "operators of powers",
-        "remainders",
-        "noise",
         "noise in octaves",
-        "matrices",
-        "a table",
         "a table that is a parameter",
         "a loop without an end",
     ],
@@ -63,11 +53,27 @@ def test_unknown_work_has_all_limits() -> None:
     made = compile_kernel(text(loop).replace("px: Pixel", "px: Pixel, *, n: int = 9"))
     assert made.diagnostics == ()
     assert made.kernel.limits.iterations == StudioLimits.kernel_iterations
-    assert work_of("def f(px: Pixel, n=9): return sum(px for i in range(n))") == math.inf
 
 
-def test_a_little_work_is_fused_with_its_neighbors() -> None:
-    assert compile_kernel(text("    v = pow(v, 1.3)\n")).kernel.limits is None
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    v = pow(v, 1.3)\n",
+        "    v = v % (v + 1.5)\n" * 20,
+        "    v = simplex(px.rgb + v)\n",
+        "    v = (inverse(mat4(v + 2.0)) * vec4(1.0)).x\n",
+        "    t = [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]\n    v = t[int(v * 5.0)]\n",
+    ],
+    ids=["a power", "remainders", "noise", "matrices", "a table"],
+)
+def test_a_little_work_is_fused_with_its_neighbors(lines: str) -> None:
+    """Each takes less than 0.1 s for 16 million pixels on two cores."""
+    made = compile_kernel(text(lines))
+    assert made.diagnostics == ()
+    assert made.kernel.limits is None
+
+
+def test_a_small_loop_is_fused_with_its_neighbors() -> None:
     loop = "    for i in range(-4, 5):\n        v = v + img[i, 0].r / 9.0\n"
     blur = text(loop).replace("px: Pixel", "img: Image").replace("px.r", "0.0")
     assert compile_kernel(blur).diagnostics == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -88,25 +88,35 @@ class _Measured:
         """Whether it was measured for long enough."""
         return self.measured >= (_SECONDS if self.passes < 2 else _ENOUGH)
 
+    def took_note(self, event: Event, now: float) -> bool:
+        """Take note of an event; return whether the task is to be done once more."""
+        if isinstance(event, Progressed) and event.frames:
+            self.mark(event.frames, now, event.cpu)
+        elif isinstance(event, Finished):
+            self.mark(event.result.frames, now, event.result.cpu_seconds)
+            self.passes += 1
+            self.frames += event.result.frames
+            self.cpu += event.result.cpu_seconds
+            self.written += event.result.bytes_written
+            self.failed = not event.result.frames
+        elif isinstance(event, Failed):
+            self.failed = True
+        return isinstance(event, Finished) and not self.failed
 
-@dataclass
-class _Run:
-    """A calibration under way."""
-
-    began: float
-    #: By the id of the task.
-    processes: dict[str, _Measured] = field(default_factory=dict)
-
-    @property
-    def active(self) -> list[_Measured]:
-        """The processes that have not failed."""
-        return [one for one in self.processes.values() if not one.failed]
-
-    @property
-    def over(self) -> bool:
-        """Whether it has lasted long enough."""
-        late = time.monotonic() - self.began > _LONGEST
-        return late or all(one.settled for one in self.active)
+    def speed(self) -> tuple[float, float, float, float, float] | None:
+        """Return the numbers of a :class:`MeasuredSpeed`; None if there are none."""
+        first, last = self.first, self.last
+        if self.failed or first is None or last is None:
+            return None
+        frames, since = last.frames - first.frames, first
+        if not frames:  # there was one report: it counts from the beginning
+            frames, since = last.frames, _Mark(0, 0.0, 0.0, 0)
+        seconds = (last.seconds - since.seconds) / frames
+        cpu = (last.cpu - since.cpu) / frames
+        # One that was done says what it has written.
+        bytes = (self.written / self.frames) if self.frames else (last.bytes - since.bytes) / frames
+        start = max(0.0, first.seconds - first.frames * seconds)
+        return seconds, cpu, bytes, start, max(0.0, first.cpu - first.frames * cpu)
 
 
 def calibrate(
@@ -121,7 +131,7 @@ def calibrate(
     """
     count = max(1, min(worker_count(resources), limit, _PROCESSES))
     with TemporaryDirectory(prefix="dala-plan-") as place, ExitStack() as held:
-        run = _Run(time.monotonic())
+        began, processes = time.monotonic(), dict[str, _Measured]()
         runner = LocalRunner(resources, count)
         runner.start()
         held.callback(runner.stop, cancel=True)
@@ -131,60 +141,21 @@ def calibrate(
             task = replace(made, id=f"plan-{number}", work=folder, roots=(*made.roots, folder))
             if any(root.startswith("memory://") for root in task.roots):
                 return None  # files of this process, which others cannot read
-            run.processes[task.id] = _Measured(folder, task)
+            processes[task.id] = _Measured(folder, task)
             runner.submit(task)
-        while not run.over:
+        while any(not (one.failed or one.settled) for one in processes.values()):
+            if time.monotonic() - began > _LONGEST:
+                break
             for event in runner.wait(0.2):
-                if (again := _happened(run, event)) is not None:
-                    runner.submit(again)
-    speeds = list(_speeds(run))
+                one = processes.get(event.id)
+                if one is not None and one.took_note(event, time.monotonic() - began):
+                    runner.submit(one.task)  # until all are measured: a run keeps all busy
+    speeds = [s for one in processes.values() if (s := one.speed()) is not None]
     if not speeds:
         return None
-    seconds, cpu, size, start, start_cpu = (
-        sum(values) / len(speeds) for values in zip(*speeds, strict=True)
-    )
+    means = (sum(values) / len(speeds) for values in zip(*speeds, strict=True))
+    seconds, cpu, size, start, start_cpu = means
     return MeasuredSpeed(seconds, cpu, size, start, start_cpu, len(speeds))
-
-
-def _happened(run: _Run, event: Event) -> BatchTask | None:
-    """Take note of an event; return a task to do once more."""
-    one = run.processes.get(event.id)
-    now = time.monotonic() - run.began
-    if one is None:
-        return None
-    if isinstance(event, Progressed) and event.frames:
-        one.mark(event.frames, now, event.cpu)
-    elif isinstance(event, Finished):
-        one.mark(event.result.frames, now, event.result.cpu_seconds)
-        one.passes += 1
-        one.frames += event.result.frames
-        one.cpu += event.result.cpu_seconds
-        one.written += event.result.bytes_written
-        one.failed = not event.result.frames
-        if not one.failed:
-            return one.task  # until all are measured: a run keeps all processes busy
-    elif isinstance(event, Failed):
-        one.failed = True
-    return None
-
-
-def _speeds(run: _Run) -> Iterator[tuple[float, float, float, float, float]]:
-    """Yield the measurements of each process."""
-    for one in run.active:
-        first, last = one.first, one.last
-        if first is None or last is None:
-            continue
-        frames, since = last.frames - first.frames, first
-        if not frames:  # there was one report: it counts from the beginning
-            frames, since = last.frames, _Mark(0, 0.0, 0.0, 0)
-        seconds = (last.seconds - since.seconds) / frames
-        cpu = (last.cpu - since.cpu) / frames
-        if one.frames:  # it was done, and says what it has written
-            size = one.written / one.frames
-        else:
-            size = (last.bytes - since.bytes) / frames
-        start = max(0.0, first.seconds - first.frames * seconds)
-        yield seconds, cpu, size, start, max(0.0, first.cpu - first.frames * cpu)
 
 
 def _size_of(folder: str) -> int:

@@ -71,9 +71,8 @@ def make_runner(on: str, resources: Resources) -> Runner:
     'local'
     """
     if not isinstance(on, str) or not (on in ("local", "ray", "auto") or "://" in on or ":" in on):
-        raise ParameterError.invalid(
-            "Job.run", "on", "'local', 'ray' or the address of a Ray cluster", on
-        )
+        expected = "'local', 'ray' or the address of a Ray cluster"
+        raise ParameterError.invalid("Job.run", "on", expected, on)
     if on == "local":
         from dala.batch.runners.local import LocalRunner
 

@@ -13,8 +13,6 @@ import dala
 from dala import forks
 from dala.batch.tasks import Json
 
-__all__ = ["RayWorker"]
-
 
 class RayWorker:
     """The actor: Ray calls ``run`` on one thread and ``progress`` on another.

@@ -19,7 +19,7 @@ MOST: Final = 4 << 20
 WINDOWS: Final = 4
 
 
-@dataclass
+@dataclass(eq=False)
 class _Window:
     start: int
     data: bytes
@@ -71,10 +71,6 @@ class RangeReader(io.RawIOBase):
         """Return True."""
         return True
 
-    def tell(self) -> int:
-        """Return the position."""
-        return self._at
-
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Set the position and return it."""
         with self._lock:
@@ -98,43 +94,33 @@ class RangeReader(io.RawIOBase):
         view[: len(data)] = data
         return len(data)
 
-    def readall(self) -> bytes:
-        """Return all bytes that are left."""
-        return self.read()
-
     def read_at(self, start: int, count: int) -> bytes:
         """Return bytes from a position on, and leave the position of ``read`` alone."""
         with self._lock:
             if self.closed:
                 raise FreedError(f"read: the file {self.name!r} is closed.")
             end = min(start + count, self.size)
-            if end <= start:
-                return b""
-            window = self._window(start)
-            if window.start <= start and end <= window.end:
-                return window.data[start - window.start : end - window.start]
-            parts = []
+            parts, wanted = [], 1
             while start < end:
-                window = self._window(start, end - start)
-                part = window.data[start - window.start : end - window.start]
-                parts.append(part)
-                start += len(part)
+                window = self._window(start, wanted)
+                parts.append(window.data[start - window.start : end - window.start])
+                start += len(parts[-1])
+                wanted = end - start
             return b"".join(parts)
 
     def _window(self, at: int, wanted: int = 1) -> _Window:
         """Return a window with the byte at a position, and the bytes that will be read next."""
-        for k in range(len(self._windows) - 1, -1, -1):
-            window = self._windows[k]
-            if window.start <= at < window.end:
-                self._windows.append(self._windows.pop(k))
-                return window
-        ahead = FIRST
-        for k in range(len(self._windows) - 1, -1, -1):
-            window = self._windows[k]
-            if 0 <= at - window.end <= FIRST:  # reading goes on where this one ended
-                ahead = window.ahead
-                del self._windows[k]
-                break
+        latest = self._windows[::-1]
+        window = next((w for w in latest if w.start <= at < w.end), None)
+        if window is not None:
+            self._windows.remove(window)
+            self._windows.append(window)
+            return window
+        # Reading may go on where one ended.
+        before = next((w for w in latest if 0 <= at - w.end <= FIRST), None)
+        if before is not None:
+            self._windows.remove(before)
+        ahead = FIRST if before is None else before.ahead
         size = min(max(ahead, min(wanted, MOST)), self.size - at)
         window = _Window(at, self._fetch(at, at + size), min(2 * ahead, MOST))
         self.requests += 1

@@ -181,9 +181,8 @@ class FileStore:
         """
         patterns = [pattern] if isinstance(pattern, str | os.PathLike) else pattern
         if not isinstance(patterns, Sequence) or not patterns:
-            raise ParameterError.invalid(
-                "storage.find", "pattern", "a path, a URL, a pattern, or a list of them", pattern
-            )
+            expected = "a path, a URL, a pattern, or a list of them"
+            raise ParameterError.invalid("storage.find", "pattern", expected, pattern)
         wanted = tuple(suffix.lower() for suffix in suffixes)
         for one in patterns:
             url = os.fspath(one) if isinstance(one, os.PathLike) else one

@@ -225,9 +225,8 @@ class Roots:
             inside = real.contain(join(folder, os.path.basename(path_of(url))))
         if not inside:
             listed = ", ".join(map(shown, self.urls)) or "nothing"
-            raise ParameterError.invalid(
-                call, "url", f"a file of the job, which is kept to {listed}", shown(url)
-            )
+            expected = f"a file of the job, which is kept to {listed}"
+            raise ParameterError.invalid(call, "url", expected, shown(url))
 
     def __repr__(self) -> str:
         return f"Roots([{', '.join(repr(shown(url)) for url in self.urls)}])"

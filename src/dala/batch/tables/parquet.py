@@ -21,12 +21,9 @@ Row: TypeAlias = "dict[str, str | float | dict[str, float] | list[dict[str, str 
 
 #: Tasks of models whose results have rows, each with the model that is used by default.
 TASKS: Final = {
-    "detect": "nanodet",
-    "classify": "mobilenet_v2",
-    "faces": "blazeface",
-    "hands": "hands",
+    "detect": "nanodet", "classify": "mobilenet_v2", "faces": "blazeface", "hands": "hands",
     "poses": "movenet",
-}
+}  # fmt: skip
 #: Those with keypoints.
 _POINTS: Final = frozenset(("faces", "hands", "poses"))
 

@@ -67,14 +67,12 @@ def encoder_spec(call: str, template: Template, options: J, *, deep: bool = Fals
     """
     suffix = Path(template.text).suffix.lower()
     if suffix in _PICTURES:
-        raise ParameterError.invalid(
-            call, "out", "the name of a video", template.text, "`dala filter` makes animations."
-        )
+        advice = "`dala filter` makes animations."
+        raise ParameterError.invalid(call, "out", "the name of a video", template.text, advice)
     if options.encoder == "auto":
-        raise ParameterError.invalid(
-            call, "encoder", "the name of hardware, or None", options.encoder,
-            "A plan fixes the encoder, because others make other bytes.",
-        )  # fmt: skip
+        expected = "the name of hardware, or None"
+        advice = "A plan fixes the encoder, because others make other bytes."
+        raise ParameterError.invalid(call, "encoder", expected, options.encoder, advice)
     place = device_id(options.device)
     name = _encoder_name(call, template, options.codec, options.encoder, deep)
     count = options.threads or default_threads(name) or min(os.cpu_count() or 1, MAX_THREADS)
@@ -89,9 +87,8 @@ def _encoder_name(
     if template.text.endswith(("{suffix}", "{name}")):  # that of each source
         return find_encoder(codec)[0] if codec else ""
     if not container:
-        raise ParameterError.invalid(
-            call, "out", "a name with a suffix, such as 'clean/{stem}.mp4'", template.text
-        )
+        expected = "a name with a suffix, such as 'clean/{stem}.mp4'"
+        raise ParameterError.invalid(call, "out", expected, template.text)
     chosen = codec or default_codec(container)
     check_encoder(encoder, chosen, True)
     if encoder not in (None, "x264"):
@@ -284,10 +281,7 @@ _LEFT: Final = 1 / 1024
 
 @takes(VideoJobOptions)
 def videos(
-    pattern: Patterns,
-    out: PathLike,
-    chain: Sequence[ChainItem],
-    **given: Unpack[VideoJobKeywords],
+    pattern: Patterns, out: PathLike, chain: Sequence[ChainItem], **given: Unpack[VideoJobKeywords]
 ) -> BatchJob:
     """Filter many videos, long ones in parts.
 

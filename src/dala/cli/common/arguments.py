@@ -72,7 +72,7 @@ def flags(options: Options) -> dict[str, bool]:
         for flag in name.split(", ")
         if flag.startswith("-")
     }
-    common = {flag: False for name in COMMON for flag in name.split(", ")}
+    common = {f: "metavar" in facts for name, facts in COMMON.items() for f in name.split(", ")}
     return {"--help": False, "-h": False, **common, **own}
 
 

@@ -131,8 +131,14 @@ from dala.gpu.compute.language import like as like
 from dala.gpu.compute.language import log as log
 from dala.gpu.compute.language import log2 as log2
 from dala.gpu.compute.language import mat2 as mat2
+from dala.gpu.compute.language import mat2x3 as mat2x3
+from dala.gpu.compute.language import mat2x4 as mat2x4
 from dala.gpu.compute.language import mat3 as mat3
+from dala.gpu.compute.language import mat3x2 as mat3x2
+from dala.gpu.compute.language import mat3x4 as mat3x4
 from dala.gpu.compute.language import mat4 as mat4
+from dala.gpu.compute.language import mat4x2 as mat4x2
+from dala.gpu.compute.language import mat4x3 as mat4x3
 from dala.gpu.compute.language import matrixCompMult as matrixCompMult
 from dala.gpu.compute.language import max as max
 from dala.gpu.compute.language import min as min
@@ -144,6 +150,9 @@ from dala.gpu.compute.language import noise as noise
 from dala.gpu.compute.language import normalize as normalize
 from dala.gpu.compute.language import notEqual as notEqual
 from dala.gpu.compute.language import outerProduct as outerProduct
+from dala.gpu.compute.language import packHalf2x16 as packHalf2x16
+from dala.gpu.compute.language import packSnorm2x16 as packSnorm2x16
+from dala.gpu.compute.language import packUnorm2x16 as packUnorm2x16
 from dala.gpu.compute.language import pi as pi
 from dala.gpu.compute.language import position as position
 from dala.gpu.compute.language import pow as pow
@@ -170,6 +179,9 @@ from dala.gpu.compute.language import tau as tau
 from dala.gpu.compute.language import transpose as transpose
 from dala.gpu.compute.language import trunc as trunc
 from dala.gpu.compute.language import uintBitsToFloat as uintBitsToFloat
+from dala.gpu.compute.language import unpackHalf2x16 as unpackHalf2x16
+from dala.gpu.compute.language import unpackSnorm2x16 as unpackSnorm2x16
+from dala.gpu.compute.language import unpackUnorm2x16 as unpackUnorm2x16
 from dala.gpu.compute.language import uvec2 as uvec2
 from dala.gpu.compute.language import uvec3 as uvec3
 from dala.gpu.compute.language import uvec4 as uvec4

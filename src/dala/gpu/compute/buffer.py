@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from dala.errors import (
     ShapeError,
     UnsupportedDtype,
 )
+from dala.gpu.compute.arrays.exchange import ExchangedArray
 from dala.gpu.compute.arrays.methods import ArrayMethods
 from dala.gpu.compute.arrays.shown import ShownArray
 from dala.gpu.compute.convert import ArrayLike, ShapeLike, as_array, checked_shape, to_dtype
@@ -31,8 +32,6 @@ from dala.resources import Closing
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
-    from typing_extensions import CapsuleType
-
     from dala.gpu.compute.arrays.graph import Expression
 
 #: Dtypes that some devices lack: what to use instead, and what a conversion to that does.
@@ -44,7 +43,7 @@ NARROWER: Final = {
 _PlanKey: TypeAlias = tuple[Engine, str, tuple[int, ...], bool]
 
 
-class Buffer(ArrayMethods, ShownArray, Closing):
+class Buffer(ArrayMethods, ExchangedArray, ShownArray, Closing):
     """An array in the memory of a device. Make one with :func:`dala.gpu.compute.buffer`.
 
     Operators, indexing and reductions work as on NumPy arrays. The result of an operator is
@@ -54,6 +53,7 @@ class Buffer(ArrayMethods, ShownArray, Closing):
     A buffer is freed by ``free()``, ``close()``, at the end of a ``with`` block, or when it is
     garbage collected. Using a freed buffer raises FreedError. On the cpu and reference devices
     ``np.asarray(b)``, ``read_binary`` and DLPack share the buffer's memory; on others they copy.
+    On cuda devices, DLPack and ``__cuda_array_interface__`` share it with libraries on that GPU.
 
     >>> from dala.gpu.compute import buffer
     >>> b = buffer([[1, 2], [3, 4]], dtype="s32", device="cpu")
@@ -185,13 +185,19 @@ class Buffer(ArrayMethods, ShownArray, Closing):
         view = self.engine.host_view(storage)
         if view is None:
             return self.engine.download(storage)
-        if storage.reader is not None:
-            settle(storage)  # the caller may write to the view
-        root = None if storage.exposed is None else storage.exposed()
+        self.settled(call)
+        root: NDArray | None = None if storage.exposed is None else storage.exposed()
         if root is None:
             root = np.frombuffer(view, np.uint8)
             storage.exposed = weakref.ref(root)
         return root.data
+
+    def settled(self, call: str) -> Storage:
+        """Return the memory, for others to read and write."""
+        storage = self.storage(call)
+        if storage.reader is not None:
+            settle(storage)
+        return storage
 
     def contents(self, call: str) -> NDArray:
         """Return the values as an array for a short look: do not write to it or keep it."""
@@ -235,25 +241,6 @@ class Buffer(ArrayMethods, ShownArray, Closing):
         if dtype is not None:
             array = array.astype(NUMPY[dtype_name(dtype, call="to_array")], copy=False)
         return array
-
-    def __array__(self, dtype: DtypeLike | None = None, copy: bool | None = None) -> NDArray:
-        if copy is False and self.engine.host_view(self.storage("np.asarray")) is None:
-            raise ValueError(
-                f"np.asarray: a buffer on {self.engine.id} cannot be read without a copy"
-            )
-        if copy or (dtype is not None and NUMPY[self.dtype] != dtype):
-            return self.contents("np.asarray").astype(dtype or NUMPY[self.dtype])
-        return self.numpy()
-
-    # Options depend on the consumer's DLPack version; NumPy checks them.
-    def __dlpack__(self, **options: Any) -> CapsuleType:
-        return self.numpy().__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # kDLCPU: always host memory
-
-    def __buffer__(self, flags: int) -> memoryview:
-        return self.numpy().data
 
     # writing ----------------------------------------------------------------------------------
     def write(self, data: ArrayLike) -> None:
@@ -425,10 +412,15 @@ def evaluated(buffers: Sequence[Buffer]) -> bool:
 
 
 def span(engine: Engine, storage: Storage) -> tuple[int, int] | None:
-    """Return the start and end address of host memory, or None for device memory."""
+    """Return the start and end address of memory, or None for memory that only we know."""
     handle = storage.handle
     if type(handle) is Memory:
         return handle.address, handle.address + storage.nbytes
+    if engine.sharing is not None:
+        if not (storage.foreign or storage.exposed):
+            return None
+        start = engine.sharing.address_of(storage)
+        return start, start + storage.nbytes
     view = engine.host_view(storage)
     if view is None:
         return None

@@ -159,8 +159,9 @@ def to_array(b: Buffer, shape: ShapeLike | None = None, dtype: DtypeLike | None 
 def from_dlpack(x: SupportsDLPack, *, device: str | None = None) -> Buffer:
     """Create a buffer from a tensor of another library (torch, JAX, CuPy, NumPy) through DLPack.
 
-    On the cpu and reference devices contiguous host memory is shared, not copied. GPU tensors are
-    always copied, and so are tensors for other devices.
+    On the cpu and reference devices contiguous host memory is shared, not copied. On a cuda device,
+    so are tensors of that GPU, also those of Numba: work on the caller's stream is waited for, by
+    the GPU. Those of other devices are copied through the host.
 
     >>> array = np.zeros(2, np.float32)
     >>> b = from_dlpack(array, device="cpu")
@@ -170,8 +171,14 @@ def from_dlpack(x: SupportsDLPack, *, device: str | None = None) -> Buffer:
     """
     if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype in _NAMES:
         return _shared(x, _NAMES[x.dtype], device)  # faster than DLPack, with the same result
+    engine = _engine(device)
     try:
-        array = np.from_dlpack(x)
+        if engine.sharing is not None and (found := engine.sharing.adopt_tensor(engine, x)):
+            storage, shape, dtype, readonly = found
+            return Buffer(
+                engine, storage, shape, dtype_name(dtype, call="from_dlpack"), readonly=readonly
+            )
+        array = np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
     except DalaError:
         raise
     except (BufferError, RuntimeError, TypeError, AttributeError) as first:

@@ -238,6 +238,76 @@ def mat4(
     x16: Matrix | _Vec | float = ...,
     /,
 ) -> Matrix: ...
+def mat2x3(
+    x1: Matrix | _Vec | float,
+    x2: Matrix | _Vec | float = ...,
+    x3: Matrix | _Vec | float = ...,
+    x4: Matrix | _Vec | float = ...,
+    x5: Matrix | _Vec | float = ...,
+    x6: Matrix | _Vec | float = ...,
+    /,
+) -> Matrix: ...
+def mat2x4(
+    x1: Matrix | _Vec | float,
+    x2: Matrix | _Vec | float = ...,
+    x3: Matrix | _Vec | float = ...,
+    x4: Matrix | _Vec | float = ...,
+    x5: Matrix | _Vec | float = ...,
+    x6: Matrix | _Vec | float = ...,
+    x7: Matrix | _Vec | float = ...,
+    x8: Matrix | _Vec | float = ...,
+    /,
+) -> Matrix: ...
+def mat3x2(
+    x1: Matrix | _Vec | float,
+    x2: Matrix | _Vec | float = ...,
+    x3: Matrix | _Vec | float = ...,
+    x4: Matrix | _Vec | float = ...,
+    x5: Matrix | _Vec | float = ...,
+    x6: Matrix | _Vec | float = ...,
+    /,
+) -> Matrix: ...
+def mat3x4(
+    x1: Matrix | _Vec | float,
+    x2: Matrix | _Vec | float = ...,
+    x3: Matrix | _Vec | float = ...,
+    x4: Matrix | _Vec | float = ...,
+    x5: Matrix | _Vec | float = ...,
+    x6: Matrix | _Vec | float = ...,
+    x7: Matrix | _Vec | float = ...,
+    x8: Matrix | _Vec | float = ...,
+    x9: Matrix | _Vec | float = ...,
+    x10: Matrix | _Vec | float = ...,
+    x11: Matrix | _Vec | float = ...,
+    x12: Matrix | _Vec | float = ...,
+    /,
+) -> Matrix: ...
+def mat4x2(
+    x1: Matrix | _Vec | float,
+    x2: Matrix | _Vec | float = ...,
+    x3: Matrix | _Vec | float = ...,
+    x4: Matrix | _Vec | float = ...,
+    x5: Matrix | _Vec | float = ...,
+    x6: Matrix | _Vec | float = ...,
+    x7: Matrix | _Vec | float = ...,
+    x8: Matrix | _Vec | float = ...,
+    /,
+) -> Matrix: ...
+def mat4x3(
+    x1: Matrix | _Vec | float,
+    x2: Matrix | _Vec | float = ...,
+    x3: Matrix | _Vec | float = ...,
+    x4: Matrix | _Vec | float = ...,
+    x5: Matrix | _Vec | float = ...,
+    x6: Matrix | _Vec | float = ...,
+    x7: Matrix | _Vec | float = ...,
+    x8: Matrix | _Vec | float = ...,
+    x9: Matrix | _Vec | float = ...,
+    x10: Matrix | _Vec | float = ...,
+    x11: Matrix | _Vec | float = ...,
+    x12: Matrix | _Vec | float = ...,
+    /,
+) -> Matrix: ...
 def transpose(m: Matrix, /) -> Matrix: ...
 def determinant(m: Matrix, /) -> float: ...
 def inverse(m: Matrix, /) -> Matrix: ...
@@ -314,6 +384,12 @@ def faceforward(n: _V, i: _Vec, reference: _Vec, /) -> _V: ...
 def reflect(i: _V, n: _Vec, /) -> _V: ...
 def refract(i: _V, n: _Vec, eta: float, /) -> _V: ...
 def modf(x: _N, /) -> tuple[_N, _N]: ...
+def packUnorm2x16(v: _Vec, /) -> int: ...  # noqa: N802
+def packSnorm2x16(v: _Vec, /) -> int: ...  # noqa: N802
+def packHalf2x16(v: _Vec, /) -> int: ...  # noqa: N802
+def unpackUnorm2x16(p: int, /) -> vec2: ...  # noqa: N802
+def unpackSnorm2x16(p: int, /) -> vec2: ...  # noqa: N802
+def unpackHalf2x16(p: int, /) -> vec2: ...  # noqa: N802
 def arcsin(x: _N, /) -> _N: ...
 def arccos(x: _N, /) -> _N: ...
 def arcsinh(x: _N, /) -> _N: ...

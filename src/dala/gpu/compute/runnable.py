@@ -14,6 +14,7 @@ from dala.gpu.compute.buffer import Buffer, evaluated, settle
 from dala.gpu.compute.call.plans import BoundCall, CallPlan, ReadyCall, Values
 from dala.gpu.compute.lang.ir import Program
 from dala.gpu.compute.params import check_mapping
+from dala.trace.recorder import tracer
 from dala.typing import KernelInput, NDArray, Params, ParamValue
 
 if TYPE_CHECKING:
@@ -160,7 +161,12 @@ class Runnable(ABC):
         scope = find_scope()
         if scope is not None:
             scope.check(self.name)
-        plan.run(storages, target, values)
+        if tracer.on:
+            output.engine.name_work(self.name, tracer.frame)
+            with tracer.span("pass", self.name, device=output.engine.id):
+                plan.run(storages, target, values)
+        else:
+            plan.run(storages, target, values)
 
     @overload
     def __call__(

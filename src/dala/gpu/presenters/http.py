@@ -269,10 +269,10 @@ class PageServer:
         self, connection: _Connection, response: HttpResponse, keep: bool, *, body: bool = True
     ) -> None:
         headers = {
+            "Content-Security-Policy": POLICY,
             **response.headers,
             "Server": "dala",
             "Cache-Control": "no-store",
-            "Content-Security-Policy": POLICY,
             "Referrer-Policy": "no-referrer",
             "X-Content-Type-Options": "nosniff",
         }

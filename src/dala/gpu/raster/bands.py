@@ -7,14 +7,11 @@ pixels are the same as without bands.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
-from dala.gpu.compute.engines.cpu.native import Native, compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.protocol import CommandRow
 from dala.gpu.protocol import i32 as signed

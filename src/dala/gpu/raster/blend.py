@@ -5,10 +5,9 @@ The arithmetic is that of ``cpu/pixels/over.py``; results are exactly rounded.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import (
     OPAQUE,
     VISIBLE,

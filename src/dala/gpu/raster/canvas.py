@@ -266,11 +266,10 @@ class Canvas:
     def _locate_arrays(self) -> tuple[ArraySpan, ...]:
         """Return address and length of the arrays that native code uses, in argument order."""
         pixels, atlas = self._layers[-1].pixels if self._layers else self.pixels, self._atlas
-        address = span_of(pixels)[0]
-        FrameRecord.write(self._frame, sprite_shift=atlas.shift, alignment=(address & 63) >> 2)
+        FrameRecord.write(self._frame, sprite_shift=atlas.shift)
         own = span_of(self._frame), span_of(self._damage), span_of(_WIDTHS), _SIZES
         sprites = span_of(atlas.slots), span_of(atlas.words), span_of(self._faults)
-        self._spans = ((address, pixels.size // 4), *own, *sprites)
+        self._spans = ((span_of(pixels)[0], pixels.size // 4), *own, *sprites)
         return self._spans
 
     def _executor(self, buffer: Pixels, at: int) -> tuple[int, Native]:

@@ -7,8 +7,7 @@ its position is. Sprites, clips and batches are part of ``stream.execute`` itsel
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import Array, i32, i64, u8, u32, view
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.raster.frame import DrawTarget
 from dala.gpu.raster.rounds import draw_round, fill_round
 from dala.gpu.raster.shapes import draw_line, draw_triangle, fill_clip, fill_rect, fill_triangle

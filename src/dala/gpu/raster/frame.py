@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import Array, Record, i32, i64, serial, u8, u32
+from dala.gpu.compute.engines.cpu.native import *
 
 #: log2 of the rows of a band. Damage is kept as the range of changed columns of each band.
 BAND_SHIFT: Final = 4
@@ -13,11 +12,10 @@ BAND_SHIFT: Final = 4
 UNTOUCHED: Final = 1 << 30
 
 
-class FrameRecord(Record, fields="width x0 y0 x1 y1 sprite_shift alignment offset stop_code"):
+class FrameRecord(Record, fields="width x0 y0 x1 y1 sprite_shift offset stop_code"):
     """The width in pixels and the clip, whose x1 and y1 are exclusive.
 
-    Then the right shift from the hash of a sprite id to its slot in the sprite table, and the
-    offset of the first pixel from an address that is a multiple of 64, in pixels. Last, where
+    Then the right shift from the hash of a sprite id to its slot in the sprite table. Last, where
     execution stopped, and why: an opcode that the caller executes, or a code of ``stream``.
     """
 

@@ -8,14 +8,13 @@ in parallel.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
-from dala.gpu.compute.engines.cpu.native import NativeFunction, compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_CAPACITY, sum_across, sum_down
 from dala.gpu.compute.engines.cpu.pixels.float_rows import premultiplied_row, straight_row
 from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row

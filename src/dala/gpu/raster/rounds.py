@@ -9,13 +9,11 @@ outline.
 from __future__ import annotations
 
 from math import isqrt
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, over_pixel
 from dala.gpu.raster.blend import SPANS, Spans, add_span, over_pixels, over_span, over_spans
 from dala.gpu.raster.frame import DrawTarget, damaged
@@ -131,19 +129,16 @@ def draw_round(
             column(pixels, first * width + left - r, width, count, color)
         if right + r < x1 and (right != left or r > 0):
             column(pixels, first * width + right + r, width, count, color)
-    if r > MAX_TABLE_RADIUS:
+    inside = is_inside(on.frame, left - r, top - r, right + r, bottom + r)
+    if inside and color >= OPAQUE and r <= MAX_TABLE_RADIUS:
+        visible_arcs(on, left, top, right, bottom, r, color)
+    elif r > 0:
         knee = i64(diagonal(u64(r)))
         for sign in static((-1, 1)):
             x = left if sign < 0 else right
             y = top if sign < 0 else bottom
-            large_arcs(pixels, x, sign, x0, x1, 1, top, bottom, y0, y1, width, r, knee, 0, color)
-            large_arcs(pixels, y, sign, y0, y1, width, left, right, x0, x1, 1, r, knee, 1, color)
-    elif r > 0:
-        inside = is_inside(on.frame, left - r, top - r, right + r, bottom + r)
-        if inside and color >= OPAQUE:
-            visible_arcs(on, left, top, right, bottom, r, color)
-        else:
-            arcs(on, left, top, right, bottom, r, color)
+            arcs(on, x, sign, x0, x1, 1, top, bottom, y0, y1, width, r, knee, 0, color)
+            arcs(on, y, sign, y0, y1, width, left, right, x0, x1, 1, r, knee, 1, color)
 
 
 @native(inline=False)
@@ -177,40 +172,11 @@ def visible_arcs(
 
 
 @native(inline=False)
-def arcs(on: DrawTarget, left: i64, top: i64, right: i64, bottom: i64, r: i64, color: u32) -> None:
-    """Draw quarter circles of a radius in the table, without the pixels on the axes."""
-    x0, y0, width = on.frame.x0, on.frame.y0, on.frame.width
-    across, down = u64(on.frame.x1 - x0), u64(on.frame.y1 - y0)
-    rows = on.widths[(r * (r + 1)) >> 1 :]
-    places = local(i32, MAX_PLACES)
-    n = 0
-    x = 1
-    y = i64(rows[1])
-    while x <= y:
-        for flip in static((False, True)):
-            a = y if flip else x
-            b = x if flip else y
-            if not flip or x != y:
-                for above in static((False, True)):
-                    line = top - b if above else bottom + b
-                    seen = u64(line - y0) < down
-                    for before in static((False, True)):
-                        at = left - a if before else right + a
-                        places[n] = i32(line * width + at)
-                        n += i64(seen and u64(at - x0) < across)
-        x += 1
-        if x > r:
-            break
-        y = i64(rows[x])
-    over_pixels(on.pixels, places, n, color)
-
-
-@native(inline=False)
-def large_arcs(
-    pixels: Array[u32], center: i64, sign: i64, low: i64, high: i64, step: i64, near: i64, far: i64,
+def arcs(
+    on: DrawTarget, center: i64, sign: i64, low: i64, high: i64, step: i64, near: i64, far: i64,
     least: i64, most: i64, stride: i64, r: i64, knee: i64, skip_diagonal: i64, color: u32,
 ) -> None:  # fmt: skip
-    """Draw the visible part of the flat eighths on one side of a large circle.
+    """Draw the visible part of the flat eighths on one side of a circle.
 
     They run along one axis from ``center`` in the direction of ``sign``, between low and high.
     Across it they are at their distance before ``near`` and behind ``far``, between least and most.
@@ -218,10 +184,11 @@ def large_arcs(
     """
     first = max(1, low - center if sign > 0 else center - high + 1)
     last = min(knee, high - 1 - center if sign > 0 else center - low)
+    rows = on.widths[(min(r, MAX_TABLE_RADIUS) * (min(r, MAX_TABLE_RADIUS) + 1)) >> 1 :]
     places = local(i32, MAX_PLACES)
     n = 0
     for x in serial(first, last + 1):
-        y = i64(row_of(u64(r), u64(x)))
+        y = i64(rows[x]) if r <= MAX_TABLE_RADIUS else i64(row_of(u64(r), u64(x)))
         if x < y or skip_diagonal == 0:
             at = (center + sign * x) * step
             places[n] = i32(at + (near - y) * stride)
@@ -229,6 +196,6 @@ def large_arcs(
             places[n] = i32(at + (far + y) * stride)
             n += i64(least <= far + y < most)
             if n > MAX_PLACES - 3:
-                over_pixels(pixels, places, n, color)
+                over_pixels(on.pixels, places, n, color)
                 n = 0
-    over_pixels(pixels, places, n, color)
+    over_pixels(on.pixels, places, n, color)

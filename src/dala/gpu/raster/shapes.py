@@ -8,10 +8,7 @@ exactly the pixels of the whole line there.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, fill_row, over_some
 from dala.gpu.raster.blend import (
     SPANS,
@@ -36,9 +33,6 @@ HALF: Final = 1 << 31
 #: 2^32 / n, rounded up, instead of dividing: they are too steep by less than 2^-26 a step.
 MAX_TINY: Final = 64
 RECIPROCALS: Final = (0, *(-(-(1 << 32) // n) for n in range(1, MAX_TINY)))
-#: Pixels of a canvas, and of a row, from which on a clear bypasses the caches.
-STREAM_CANVAS_PIXELS: Final = 1 << 22
-STREAM_ROW_PIXELS: Final = 1 << 16
 
 
 # lines ----------------------------------------------------------------------------------------
@@ -122,22 +116,19 @@ def draw_line(on: DrawTarget, x1: i64, y1: i64, x2: i64, y2: i64, color: u32, la
         over_span(pixels, y * width + begin, final - first + 1, color)
         return
     at = y1 * width + x1
-    slope, position = u64(0), u64(0)
-    minor, error = 0, 0
+    slope, position, begin, minor = u64(0), u64(0), 0, 0
     if dx < MAX_SHORT:
         slope = u64(dy << 32) // u64(dx) + 1
         position = HALF + slope * u64(first)
-    else:
-        minor = minor_offset(dy, dx, first) if first > 0 else 0
-        # 2 * dy * j + dx - 2 * dx * minor, which stays within 0 .. 2 * dx
-        error = dx + i64(2 * (u64(dy) * u64(first) - u64(dx) * u64(minor)))
-        at += first * across + minor * along
     places = local(i32, CHUNK)
-    turn, more = 0, 0
     while first <= final:
         end = min(first + CHUNK - 1, final)
-        begin = minor + more
-        if dx < MAX_SHORT:
+        if dx >= MAX_SHORT:
+            begin, minor = minor_offset(dy, dx, first), minor_offset(dy, dx, end)
+            for j in serial(first, end + 1):
+                places[j - first] = i32(at + j * across + minor_offset(dy, dx, j) * along)
+            over_pixels(pixels, places, end - first + 1, color)
+        else:
             begin = i64(position >> 32)
             if color >= OPAQUE:
                 for j in hinted(range(first, end + 1), scalar=True, unroll=4):
@@ -149,18 +140,6 @@ def draw_line(on: DrawTarget, x1: i64, y1: i64, x2: i64, y2: i64, color: u32, la
                     position += slope
                 over_pixels(pixels, places, end - first + 1, color)
             minor = i64((position - slope) >> 32)
-        else:
-            for k in serial(end - first + 1):
-                at += turn
-                minor += more
-                places[k] = i32(at)
-                error += 2 * dy
-                turn, more = across, 0
-                if error >= 2 * dx:
-                    error -= 2 * dx
-                    turn += along
-                    more = 1
-            over_pixels(pixels, places, end - first + 1, color)
         if flat:
             mark_segment(damage, x1, y1, right, down, first, begin, end, minor)
         else:
@@ -222,12 +201,6 @@ def draw_triangle(
 
 # filled shapes and sprites --------------------------------------------------------------------
 @native(inline=False)
-def replace(pixels: Array[u32], at: i64, count: i64, color: u32) -> None:
-    """Fill a row with a color, alpha included."""
-    fill_row(pixels, at, count, color)
-
-
-@native(inline=False)
 def fill_clip(on: DrawTarget, color: u32) -> None:
     """Fill the clip with a color, alpha included."""
     pixels, frame, width = on.pixels, on.frame, on.frame.width
@@ -239,17 +212,8 @@ def fill_clip(on: DrawTarget, color: u32) -> None:
     if count == width:  # whole rows are contiguous
         count *= rows
         rows = 1
-    if len(pixels) >= STREAM_CANVAS_PIXELS and count >= STREAM_ROW_PIXELS:
-        v = splat(color, 16)
-        head = 16 - ((at + frame.alignment) & 15)
-        replace(pixels, at, head, color)
-        for i in serial(at + head, at + count - 15, 16):
-            stream(pixels, i, v)
-        rest = (count - head) & 15
-        replace(pixels, at + count - rest, rest, color)
-        return
     for row in serial(rows):
-        replace(pixels, at + row * width, count, color)
+        fill_row(pixels, at + row * width, count, color)
 
 
 @native(inline=False)

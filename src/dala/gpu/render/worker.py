@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import groupby
 from queue import SimpleQueue
-from typing import Final, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Final, Generic, NoReturn, TypeVar
 
 from dala import forks
 from dala.budget import Token, check_deadline
@@ -74,15 +74,7 @@ class Request(Generic[T_co]):
         self.done.release()
 
 
-class LargeCommand(NamedTuple):
-    """Command bytes that count against the limit on queued bytes."""
-
-    data: bytes
-    #: Total bytes reserved when this command was queued, itself included; 0 if not counted.
-    reserved: int
-
-
-Item = bytes | LargeCommand | Request[object]
+Item = bytes | Request[object]
 
 
 class Worker:
@@ -141,12 +133,7 @@ class Worker:
 
     def put_large(self, data: bytes) -> None:
         """Queue command bytes that count against the limit on queued bytes."""
-        if self.on_thread:
-            self._attempt(lambda: self.execute(data))
-            return
-        self._items.append(LargeCommand(data, self._reserve(len(data))))
-        if self._alert:
-            self._wake_and_wait()
+        self.post(lambda: self.execute(data), len(data))
 
     def post(self, work: Callable[[], object], nbytes: int = 0) -> None:
         """Queue a function call without waiting for it.
@@ -367,8 +354,8 @@ class Worker:
             if kind is bytes:
                 self._execute_joined(group)  # type: ignore[arg-type]  # of this kind only
                 continue
-            for item in group:
-                self._execute_item(item)
+            for item in group:  # of requests only
+                (item.refuse if self._closing else item.run)()  # type: ignore[union-attr]
         took = time.thread_time() - start
         if took > CHUNK_SECONDS:
             self._chunk_size = max(self._chunk_size // 4, 16)
@@ -378,16 +365,6 @@ class Worker:
     def _execute_joined(self, commands: Iterable[bytes]) -> None:
         # A bytearray, since the address of writable memory is cheaper to get.
         self._attempt(lambda: self.execute(bytearray().join(commands)))
-
-    def _execute_item(self, item: Item) -> None:
-        if isinstance(item, Request):
-            if self._closing:
-                item.refuse()
-            else:
-                item.run()
-        elif isinstance(item, LargeCommand) and not self._closing:
-            self._attempt(lambda: self.execute(item.data))
-            self._release_bytes(item.reserved)
 
     def _attempt(self, work: Callable[[], object]) -> None:
         try:

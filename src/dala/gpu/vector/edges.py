@@ -9,10 +9,7 @@ rounding is f64 with operations that are exact by IEEE 754, so that edges are th
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: The largest distance in pixels between a curve and the lines that stand for it.
 TOLERANCE: Final = 1 / 128

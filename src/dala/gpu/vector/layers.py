@@ -11,13 +11,12 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dala import extensions
 from dala.errors import CommandError
-from dala.extensions import surface_module
 from dala.gpu.color import BLENDS, OPERATORS
 from dala.gpu.compute.engines.cpu.compose.blend_modes import OVER, blend_row
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import cover
 from dala.typing import NDArray
 
@@ -38,7 +37,9 @@ _WORD: Final = re.compile(r"#?[A-Za-z0-9 _-]{1,40}")
 #: Blurs of larger radii depend on where a pixel is in the picture.
 _EXACT: Final = 60
 #: What is done to the alpha of a layer too. Other filters keep it.
-_WITH_ALPHA: Final = frozenset(("shadow", "blur", "gaussian_blur", "box_blur", "motion_blur"))
+_WITH_ALPHA: Final = frozenset(
+    ["shadow", "blur", "gaussian_blur", "box_blur", "motion_blur", "pixelate", "erode", "dilate"]
+)
 
 #: A filter of a layer: its name, or that and its parameters.
 Filter: TypeAlias = "str | tuple[str, Mapping[str, bool | float | str | Sequence[float] | None]]"
@@ -90,17 +91,11 @@ def filters_of(text: str) -> Filters:
 
 
 def _is_shadow(given: dict[str, Any]) -> bool:
-    color = given.get("color")
-    return (
-        given.keys() == {"x", "y", "blur", "color"}
-        and all(
-            isinstance(given[name], int | float) and abs(given[name]) <= _FAR
-            for name in ("x", "y", "blur")
-        )
-        and isinstance(color, list)
-        and len(color) == 4
-        and all(isinstance(n, int) and 0 <= n <= 255 for n in color)
-    )
+    match given:
+        case {"x": x, "y": y, "blur": blur, "color": [_, _, _, _] as color} if len(given) == 4:
+            near = all(isinstance(n, int | float) and abs(n) <= _FAR for n in (x, y, blur))
+            return near and all(isinstance(n, int) and 0 <= n <= 255 for n in color)
+    return False
 
 
 def _plain(value: object) -> bool:
@@ -147,7 +142,7 @@ def _blurred(pixels: NDArray, blur: tuple[str, dict[str, Any]]) -> NDArray:
     """Return pixels after a filter that also changes alpha; colors are weighted by alpha."""
     alpha = pixels[..., 3:].astype(np.uint32)
     weighted = ((pixels[..., :3] * alpha + 127) // 255).astype(np.uint8)
-    apply = surface_module().filtered
+    apply = extensions.drawing.filtered
     colors = apply(weighted, [blur]).astype(np.uint32)
     share = _blurred_share(pixels, blur).astype(np.uint32)
     straight = (colors * 255 + share // 2) // np.maximum(share, 1)
@@ -157,14 +152,14 @@ def _blurred(pixels: NDArray, blur: tuple[str, dict[str, Any]]) -> NDArray:
 
 def _blurred_share(pixels: NDArray, blur: tuple[str, dict[str, Any]]) -> NDArray:
     """Return the alpha of pixels after a filter, (height, width, 1)."""
-    share: NDArray = surface_module().filtered(np.repeat(pixels[..., 3:], 3, axis=2), [blur])
+    share: NDArray = extensions.drawing.filtered(np.repeat(pixels[..., 3:], 3, axis=2), [blur])
     return share[..., :1]
 
 
 def _filtered(pixels: NDArray, filters: Filters) -> NDArray:
     if not filters:
         return pixels
-    made = np.ascontiguousarray(surface_module().filtered(pixels, filters))
+    made = np.ascontiguousarray(extensions.drawing.filtered(pixels, filters))
     if made.shape != pixels.shape or made.dtype != np.uint8:
         expected = "filters that keep the size and RGBA"
         raise CommandError.invalid("layer", "filters", expected, made.shape)

@@ -9,10 +9,7 @@ and blocks changes them.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, divide_near
 from dala.gpu.vector.edges import Pen
 

@@ -14,8 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dala import forks
-from dala.extensions import surface_module
+from dala import extensions, forks
 from dala.gpu import command as encode
 from dala.gpu.checks import renderer_of
 from dala.gpu.paint import Gradient, Pattern
@@ -82,7 +81,7 @@ def kept_of(s: Surface, call: str = "fill") -> Kept:
 
 def pixels_of(call: str, picture: Picture) -> NDArray:
     """Return the straight RGBA pixels of a picture, (h, w, 4) of uint8."""
-    return surface_module().picture_of(picture, call)
+    return extensions.drawing.picture_of(picture, call)
 
 
 def gradient_id(s: Surface, call: str, paint: Gradient) -> int:

@@ -97,13 +97,20 @@ def path_bytes(call: str, verbs: bytes, points: Sequence[float]) -> bytes:
     )  # fmt: skip
 
 
-def _eighth(n: int, cx: float, cy: float, rx: float, ry: float) -> tuple[float, ...]:
-    """Return the three points of an eighth of an ellipse, after its first."""
-    (a, b), (c, d) = _TURNS[n], _TURNS[n + 1]
-    return (
-        cx + rx * (a - _REACH * b), cy + ry * (b + _REACH * a),
-        cx + rx * (c + _REACH * d), cy + ry * (d - _REACH * c), cx + rx * c, cy + ry * d,
-    )  # fmt: skip
+def _around(
+    cx: float, cy: float, rx: float, ry: float, turns: Sequence[tuple[float, float]],
+    reach: float = _REACH,
+) -> list[float]:  # fmt: skip
+    """Return the points of an ellipse, or a part of it, with a curve from each turn to the next."""
+    a, b = turns[0]
+    points = [cx + rx * a, cy + ry * b]
+    for c, d in turns[1:]:
+        points += (
+            cx + rx * (a - reach * b), cy + ry * (b + reach * a),
+            cx + rx * (c + reach * d), cy + ry * (d - reach * c), cx + rx * c, cy + ry * d,
+        )  # fmt: skip
+        a, b = c, d
+    return points
 
 
 def ellipse(call: str, cx: float, cy: float, rx: float, ry: float) -> bytes:
@@ -111,10 +118,7 @@ def ellipse(call: str, cx: float, cy: float, rx: float, ry: float) -> bytes:
     for name, radius in (("rx", rx), ("ry", ry)):
         if radius < 0:
             raise CommandError.invalid(call, name, "a number of at least 0", radius)
-    points = [cx + rx, cy]
-    for n in range(8):
-        points += _eighth(n, cx, cy, rx, ry)
-    return path_bytes(call, _ELLIPSE, points)
+    return path_bytes(call, _ELLIPSE, _around(cx, cy, rx, ry, _TURNS))
 
 
 def rect(call: str, x: float, y: float, w: float, h: float, radius: float = 0.0) -> bytes:
@@ -128,9 +132,7 @@ def rect(call: str, x: float, y: float, w: float, h: float, radius: float = 0.0)
     for first in _CORNERS:
         cx = right - r if first in (6, 0) else x + r
         cy = bottom - r if first in (0, 2) else y + r
-        a, b = _TURNS[first]
-        points += (cx + r * a, cy + r * b)
-        points += _eighth(first, cx, cy, r, r) + _eighth(first + 1, cx, cy, r, r)
+        points += _around(cx, cy, r, r, _TURNS[first : first + 3])
     return path_bytes(call, b"\0\3\3" + b"\1\3\3" * 3 + b"\4", points)
 
 
@@ -141,16 +143,8 @@ def arc(call: str, cx: float, cy: float, r: float, start: float, end: float) -> 
     sweep = min(max(end - start, -360.0), 360.0)
     count = max(1, math.ceil(abs(sweep) / 45 - 1e-9))
     step = sweep / count
-    reach = 4 / 3 * math.tan(math.radians(step) / 4)
-    a, b = turn(start)
-    points = [cx + r * a, cy + r * b]
-    for n in range(count):
-        c, d = turn(start + step * (n + 1))
-        points += (
-            cx + r * (a - reach * b), cy + r * (b + reach * a),
-            cx + r * (c + reach * d), cy + r * (d - reach * c), cx + r * c, cy + r * d,
-        )  # fmt: skip
-        a, b = c, d
+    turns = [turn(start + step * n) for n in range(count + 1)]
+    points = _around(cx, cy, r, r, turns, 4 / 3 * math.tan(math.radians(step) / 4))
     return path_bytes(call, b"\0" + b"\3" * count, points)
 
 

@@ -8,10 +8,7 @@ segment is too short: then the outline is a sum of areas of the same sense, with
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.vector.edges import TOLERANCE, Pen, close, line_to, move_to, pieces, select_points
 
 #: The numbers of a point: place, whether it is inside a curve, direction and length to the next.
@@ -27,10 +24,7 @@ BUTT, ROUND_CAP, SQUARE = range(3)
 MITER, ROUND, BEVEL = range(3)
 
 
-_STYLE: Final = "half limit cap join tolerance"
-
-
-class Style(Record, fields=dict.fromkeys(_STYLE.split(), f64)):
+class Style(Record, fields=dict.fromkeys(["half", "limit", "cap", "join", "tolerance"], f64)):
     """Half of the width, the miter limit, cap, join, and the tolerance in a path's units."""
 
 
@@ -142,12 +136,13 @@ def side(
 
 @native(inline=False)
 def dot(pen: Pen, edges: Array[i32], style: Style, points: Array[f64]) -> None:
-    """Add a line without length: nothing, a disc or a square."""
+    """Add a line without length, whose direction is known: nothing, a disc or a square."""
     if style.cap != BUTT:
         for k in serial(2):
-            d = f64(1 - 2 * k)
-            put(pen, edges, points[0], points[1] - d * style.half)
-            end_cap(pen, edges, style, points, d, f64(0))
+            way = f64(1 - 2 * k)
+            dx, dy = points[3] * way, points[4] * way
+            put(pen, edges, points[0] + dy * style.half, points[1] - dx * style.half)
+            end_cap(pen, edges, style, points, dx, dy)
         finish(pen, edges)
 
 
@@ -218,6 +213,8 @@ def end_line(
     dash: Array[f64], dashes: i64, offset: f64,
 ) -> None:  # fmt: skip
     """Add the outline of a finished line, or of its dashes."""
+    if count == 1:  # without length
+        points[3], points[4] = f64(1), f64(0)
     if closed and count > 1:
         last = points[POINT * (count - 1) :]
         dx, dy = points[0] - last[0], points[1] - last[1]
@@ -237,7 +234,10 @@ def dashed(
     pen: Pen, edges: Array[i32], style: Style, points: Array[f64], count: i64, closed: bool,
     dash: Array[f64], dashes: i64, offset: f64,
 ) -> None:  # fmt: skip
-    """Add the outlines of the dashes of a line. A closed line's last dash joins its first."""
+    """Add the outlines of the dashes of a line. A closed line's last dash joins its first.
+
+    Dashes without length are dots, also at the beginning of a line.
+    """
     total = f64(0)
     for k in serial(dashes):
         total += max(f64(0), dash[k])
@@ -251,10 +251,12 @@ def dashed(
     if left < 0:
         left += total
     n = 0
-    while left >= max(f64(0), dash[n % dashes]) and n < 2 * dashes:
-        left -= max(f64(0), dash[n % dashes])
+    step = max(f64(0), dash[0])
+    while left >= step and n < 2 * dashes and (left > 0 or step > 0 or n & 1 != 0):
+        left -= step
         n += 1
-    left = max(f64(0), dash[n % dashes]) - left
+        step = max(f64(0), dash[n % dashes])
+    left = step - left
     on = n & 1 == 0
     kept = points[POINT * count :]
     first = 0  # the points of the first dash, which a closed line's last one may join
@@ -262,6 +264,8 @@ def dashed(
     made = 0
     if on:
         made = add_point(pen, kept, 0, points[0], points[1], f64(0))
+        if made == 1:
+            kept[3], kept[4] = points[3], points[4]
     segments = count if closed else count - 1
     for i in serial(segments):
         p = points[POINT * i :]
@@ -280,6 +284,8 @@ def dashed(
                 made = 0
             else:
                 made = add_point(pen, own, 0, x, y, f64(0))
+                if made == 1:
+                    own[3], own[4] = p[3], p[4]
             on = not on
             n += 1
             left = max(f64(0), dash[n % dashes])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, TypeAlias
 
+from dala import extensions
 from dala.errors import CommandError
-from dala.extensions import letters_module
 from dala.gpu import command as encode
 from dala.gpu.path.numbers import Matrix, matrix_of, multiplied, numbers
 from dala.gpu.vector import calls
@@ -120,7 +120,7 @@ def text(
     x, y = numbers("text", "x y", (x, y))
     if not isinstance(text, str):
         raise CommandError.invalid("text", "text", "a str", text, "Use str(value).")
-    letters = letters_module()
+    letters = extensions.letters
     style = letters.style_of(
         "text", size=size, font=font, weight=weight, align=align, width=width, italic=italic,
         line_height=line_height,
@@ -133,7 +133,8 @@ def text(
         whole, quarter = divmod(math.floor((x + e) * 4 + 0.5), 4)
         made = letters.picture_of_text(text, letters.with_color(style, rgba), quarter)
         left, top = made.offset
-        calls.image(s, made.pixels, whole + left - e, math.floor(y + f + 0.5) + top - f)
+        at = whole + left - e, math.floor(y + f + 0.5) + top - f
+        calls.image(s, made.pixels, *at, filter="nearest")  # whole pixels, no other sizes
         return
     path = letters.outline_of_text(text, style)
     if path is not None:
@@ -165,7 +166,7 @@ def measure_text(
     """
     if not isinstance(text, str):
         raise CommandError.invalid("measure_text", "text", "a str", text, "Use str(value).")
-    letters = letters_module()
+    letters = extensions.letters
     style = letters.style_of(
         "measure_text", size=size, font=font, weight=weight, width=width, italic=italic,
         line_height=line_height,
@@ -202,7 +203,7 @@ def svg(
             raise CommandError.invalid("svg", name, "a number above 0, or None", side)
     scale = _scale(s._matrices[-1])
     if scale:
-        pixels, width, height = letters_module().svg_pixels(svg, "svg", scale, w, h)
+        pixels, width, height = extensions.letters.svg_pixels(svg, "svg", scale, w, h)
         calls.image(s, pixels, x, y, width, height)
 
 

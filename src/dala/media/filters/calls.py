@@ -11,7 +11,6 @@ from typing import Final, cast
 import numpy as np
 
 from dala.errors import ParameterError, did_you_mean
-from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
 from dala.media.filters.declarations import declared, module_of
 from dala.media.filters.plans import FilterValue, Values, apply, declared_steps, run_on
@@ -295,7 +294,7 @@ def convert(
     else:
         picture = read(img, width, height, name)
     if name == "preprocess":
-        picture.kind = "buffer" if isinstance(picture.pixels, Buffer) else "array"
+        picture.kind = "buffer" if picture.kind in ("frame", "buffer") else "array"
         picture.given = picture.pixels  # the result is numbers for a model, not a picture
     steps = declared_steps(declared()[name], picture.shape, picture.dtype, given, name)
     return run_on(picture, steps, out, device, name)

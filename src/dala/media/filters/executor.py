@@ -20,6 +20,7 @@ from dala.gpu.compute.passes.program import Previous
 from dala.gpu.compute.passes.state import FrameMemory, remembered
 from dala.media.filters.plans import PICTURE, Step, Values
 from dala.media.images import SourceImage, dtype_of
+from dala.trace.recorder import OFF, tracer
 from dala.typing import ImageLike, NDArray
 
 if TYPE_CHECKING:
@@ -166,10 +167,11 @@ class CompiledChain:
             for value, held in zip(step.inputs, given, strict=True):
                 if isinstance(held, Buffer) and isinstance(value, np.ndarray):
                     held.write(value)
-        if shares_memory or isinstance(picture.pixels, Buffer):
-            slot.read(picture.buffer(self.device))
-        else:
-            self.source.write(picture.pixels)
+        with tracer.span("upload", self.device) if tracer.on else OFF:
+            if shares_memory or isinstance(picture.pixels, Buffer):
+                slot.read(picture.buffer(self.device))
+            else:
+                self.source.write(picture.pixels)
         try:
             slot.pipeline.run()
         finally:
@@ -228,7 +230,7 @@ class FilterExecutor:
             return out
         if lent:
             return picture.give(slot.lend(), self._device)
-        if picture.kind in ("frame", "buffer"):
+        if isinstance(picture.pixels, Buffer):
             fresh = allocate(
                 slot.result.engine, slot.result.shape, slot.result.dtype, zero=False, call="frames"
             )
@@ -301,14 +303,16 @@ def overlapped(
     """
     idle = list(executors)
 
-    def run(item: _Item) -> _Result:
+    def run(item: _Item, frame: int | None) -> _Result:
+        if tracer.on:
+            tracer.frame = frame
         executor = idle.pop()
         try:
             return work(executor, item)
         finally:
             idle.append(executor)
 
-    pending: deque[Future[_Result]] = deque()
+    pending: deque[tuple[Future[_Result], int | None]] = deque()
     pool = forks.pool(len(executors), name)
     failed: Exception | None = None
     try:
@@ -320,16 +324,26 @@ def overlapped(
             except Exception as error:
                 failed = error
                 break
-            pending.append(pool.submit(run, item))
+            frame = tracer.frame if tracer.on else None
+            pending.append((pool.submit(run, item, frame), frame))
             del item  # a frame that is referenced keeps its memory from being reused
             if len(pending) > len(executors):
-                yield pending.popleft().result()
+                yield _result(*pending.popleft())
         while pending:
-            yield pending.popleft().result()
+            yield _result(*pending.popleft())
         if failed is not None:
             raise failed
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _result(future: Future[_Result], frame: int | None) -> _Result:
+    """Wait for a result, and go on with its frame in a trace."""
+    with tracer.wait("", "filtered frames") if tracer.on else OFF:
+        made = future.result()
+    if tracer.on:
+        tracer.frame = frame
+    return made
 
 
 def _key(step: Step) -> tuple[Hashable, ...]:

@@ -208,9 +208,10 @@ def _program_steps(
     found: dict[str, StepInput] = dict.fromkeys(program.inputs[:1], PICTURE)
     found |= custom_inputs(program, given, shape, origin)
     found |= program.images
+    shapes = {name: i.shape for name, i in found.items() if isinstance(i, np.ndarray | Buffer)}
     return [
         Step(p.kernel, tuple(found[i] if isinstance(i, str) else i for i in p.inputs), *p[2:])
-        for p in program.planned(shape, dtype, given)
+        for p in program.planned(shape, dtype, given, shapes)
     ]
 
 

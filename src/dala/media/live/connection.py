@@ -27,6 +27,7 @@ from dala.media.live.muxing import Muxer, Samples, Sent, StreamSettings
 from dala.media.live.sender import END, HEADER
 from dala.media.video.source import DecodedFrame, ffmpeg_message
 from dala.secure import certificate_files
+from dala.trace.recorder import OFF, Here, tracer
 
 
 class Transport(Protocol):
@@ -81,13 +82,14 @@ class SenderProcess:
         none = np.zeros(0, np.uint8)
         pixels = none if picture is None else np.ascontiguousarray(picture.to_ndarray())
         samples = none if sound is None else np.ascontiguousarray(sound, np.float32)
-        head = HEADER.pack(slot, at, pixels.nbytes, samples.nbytes)
+        number = tracer.frame if tracer.on else None
+        head = HEADER.pack(slot, at, pixels.nbytes, samples.nbytes, number or 0)
         self._write(head, *(array.reshape(-1).view(np.uint8).data for array in (pixels, samples)))
         return self._answer()
 
     def finish(self) -> list[Sent]:
         """Send the last packets of the encoders and end the stream."""
-        self._write(HEADER.pack(END, 0, 0, 0))
+        self._write(HEADER.pack(END, 0, 0, 0, 0))
         return self._answer()
 
     def close(self) -> None:
@@ -195,6 +197,8 @@ class Item(NamedTuple):
     captured: float | None
     sound: Samples | None
     sound_at: int = 0
+    #: Its number in a trace.
+    number: int | None = None
 
 
 class Connection:
@@ -212,7 +216,11 @@ class Connection:
         self._items: deque[Item] = deque()
         self._changed = forks.condition()
         self._finishing = self._abandoned = False
+        self._putter: Here | None = None
         self._captured: dict[int, float] = {}
+        #: In a trace, numbers of frames by their slot, and when slot 0 was due.
+        self._numbers: dict[int, int | None] = {}
+        self._zero = 0.0
         self._process: SenderProcess | None = None
         #: Why it ended; None while it runs and after ``finish``.
         self.error: Exception | None = None
@@ -236,6 +244,7 @@ class Connection:
                 self._items[waiting[0]] = old._replace(picture=None)
                 self._meter.dropped += 1
             self._items.append(item)
+            self._putter = tracer.here() if tracer.on else None
             self._changed.notify_all()
 
     def is_stuck(self, timeout: float) -> bool:
@@ -338,7 +347,11 @@ class Connection:
         while (item := self._next()) is not None:
             if item.picture is not None and item.captured is not None:
                 self._captured[item.slot] = item.captured
-            self._count(transport.send(item.slot, item.picture, item.sound, item.sound_at))
+            if tracer.on:
+                tracer.frame = self._numbers[item.slot] = item.number
+            with tracer.wait("the sender", self._settings.label) if tracer.on else OFF:
+                sent = transport.send(item.slot, item.picture, item.sound, item.sound_at)
+            self._count(sent)
             with self._changed:
                 self.busy_since = None
                 self._changed.notify_all()
@@ -348,8 +361,10 @@ class Connection:
 
     def _next(self) -> Item | None:
         with self._changed:
-            while not self._items and not self._finishing:
-                self._changed.wait(0.5)
+            with tracer.wait("", "frames to send") if tracer.on else OFF as waited:
+                while not self._items and not self._finishing:
+                    self._changed.wait(0.5)
+                waited.woken(self._putter)
             if not self._items:
                 return None
             self.busy_since = monotonic()
@@ -362,6 +377,16 @@ class Connection:
                 self._meter.count_bytes(size, now)
             else:
                 self._meter.sent(size, self._captured.pop(slot, None), now)
+                if tracer.on:
+                    self._traced(slot, now)
+
+    def _traced(self, slot: int, now: float) -> None:
+        """Record that a slot was sent, in a trace."""
+        period = 1 / float(Fraction(self._settings.rate))
+        self._zero = self._zero or now - slot * period
+        frame, sink = self._numbers.pop(slot, None), self.where.label
+        tracer.done(sink, frame, self._zero + slot * period)
+        tracer.dropped(sink, self._meter.dropped)
 
 
 def connection_error(call: str, where: Destination, error: Exception | None) -> Exception:

@@ -15,6 +15,7 @@ from dala.media.audio.graph import sound_frame
 from dala.media.parts import PartFile
 from dala.media.video.output.opening import PictureEncoding, open_encoder
 from dala.media.video.source import AvObject, DecodedFrame, av
+from dala.trace.recorder import OFF, tracer
 
 #: Samples a second of the sound.
 SOUND_RATE: Final = 48000
@@ -51,6 +52,7 @@ class Muxer:
         self._rate = Fraction(settings.rate)
         self._first: int | None = None
         self._last: int | None = None
+        self._label, self._muxer = settings.label, settings.muxer
         self._playlist = Path(settings.name) if settings.muxer == "hls" else None
         self._output = av.open(
             settings.name, "w", format=settings.muxer, container_options=settings.muxer_options
@@ -79,7 +81,9 @@ class Muxer:
         sent: list[Sent] = []
         if picture is not None:
             picture.pts, picture.time_base = slot - self._first, 1 / self._rate
-            sent += self._mux(self._video.encode(picture))
+            with tracer.span("encode", self._label) if tracer.on else OFF:
+                packets = self._video.encode(picture)
+            sent += self._mux(packets)
         if sound is not None and len(sound) and self._audio is not None:
             start = at - round(self._first * SOUND_RATE / self._rate)
             sound, start = sound[max(-start, 0) :], max(start, 0)
@@ -112,7 +116,8 @@ class Muxer:
                 packet.duration = max(1, round(slots / self._rate / packet.time_base))
                 self._last = slot
             if size:
-                self._output.mux_one(packet)
+                with tracer.span("network", self._muxer) if tracer.on else OFF:
+                    self._output.mux_one(packet)
                 sent.append(Sent(size, slot))
         return sent
 

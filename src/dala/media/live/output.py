@@ -31,6 +31,7 @@ from dala.media.video.source import DecodedFrame, pyav
 from dala.notices import notify
 from dala.options import Options, option, takes
 from dala.resources import Closing
+from dala.trace.recorder import OFF, tracer
 from dala.typing import ImageLike
 
 if TYPE_CHECKING:
@@ -220,7 +221,10 @@ class LiveOutput(Closing):
         clock of ``time.monotonic``. Never waits for the receiver.
         """
         self._check()
-        picture = self._converted(frame)
+        if tracer.on:
+            tracer.frame = getattr(frame, "trace_id", None) or tracer.frame
+        with tracer.span("convert", self._settings.pixel_format) if tracer.on else OFF:
+            picture = self._converted(frame)
         with self._guard:
             self._meter.frames_in += 1
             if slot < self.next_slot:
@@ -262,7 +266,8 @@ class LiveOutput(Closing):
         at = self._next_sample
         samples = self._samples(slot, sound)
         self._supervise()
-        self._connection.put(Item(slot, picture, captured, samples, at))
+        number = tracer.frame if tracer.on and captured is not None else None
+        self._connection.put(Item(slot, picture, captured, samples, at, number))
 
     def _samples(self, slot: int, sound: SoundSource | None) -> Samples | None:
         """Return the sound from the last sample that was sent to the end of a slot."""

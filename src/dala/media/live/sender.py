@@ -24,9 +24,11 @@ import numpy as np
 from dala.media.live.muxing import Muxer, Sent, StreamSettings
 from dala.media.video.output.opening import set_tags
 from dala.media.video.source import av, pyav
+from dala.trace.recorder import tracer
 
-#: Slot, first sample, bytes of the picture, bytes of the sound; a slot below 0 is the end.
-HEADER: Final = struct.Struct("<qqII")
+#: Slot, first sample, bytes of the picture and of the sound, and the frame's number in a trace; a
+#: slot below 0 is the end.
+HEADER: Final = struct.Struct("<qqIIq")
 END: Final = -1
 
 #: The answer to the settings or an item.
@@ -49,7 +51,8 @@ def main() -> int:
     while True:
         head = given.read(HEADER.size)
         whole = len(head) == HEADER.size
-        slot, at, pixels, samples = HEADER.unpack(head) if whole else (END, 0, 0, 0)
+        slot, at, pixels, samples, number = HEADER.unpack(head) if whole else (END, 0, 0, 0, 0)
+        tracer.frame = number or None
         data = given.read(pixels + samples)
         if slot < 0 or len(data) < pixels + samples:
             break

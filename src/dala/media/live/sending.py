@@ -219,7 +219,7 @@ class SourceRun(LiveRun):
         self._process = process
         self._sound = sound if heard is None else heard.voice(self._zero).arrived
         self._begin: float | None = None
-        self._arriving = FrameQueue(_MAILBOX, "every")
+        self._arriving = FrameQueue(_MAILBOX, "every", "frames to send")
         if reader.policy != "latest":  # else it is old when the receiver is connected
             self._arriving.put(first)
         self._slots = SlotClock(output.fps)

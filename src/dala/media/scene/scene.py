@@ -53,6 +53,7 @@ from dala.media.sources.seconds import Moment
 from dala.media.texture import Texture, TexturePool
 from dala.memory import new_accounts
 from dala.resources import Closing, track, untrack
+from dala.trace.recorder import traced
 from dala.typing import ColorLike
 
 AnyNode = TypeVar("AnyNode", bound=Node)
@@ -259,6 +260,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
     def _number(self, moment: Moment) -> int:
         return round(moment.seconds * self._clock.rate)
 
+    @traced("compose", "scene", new=True)
     def _render(self, time: float | Fraction | None, reduction: int) -> Frame:
         begin = perf_counter()
         self._check_open("Scene.render")

@@ -20,6 +20,7 @@ from dala.gpu.compute.kernel import get
 from dala.gpu.compute.params import PixelSize
 from dala.media.images import host_memory
 from dala.media.kernels import kernel_from_text
+from dala.media.video.decoding.nvdec import is_on_gpu, joined, layout_of, narrowed, planes_on_gpu
 from dala.media.video.source import DecodedFrame
 from dala.typing import NDArray
 
@@ -96,7 +97,7 @@ class DecodedPlanes:
     """
 
     format: str
-    arrays: tuple[NDArray, ...]
+    arrays: tuple[NDArray | Buffer, ...]
     height: int
     width: int
     alpha: NDArray | None = None
@@ -131,7 +132,7 @@ def color_info(frame: DecodedFrame, codec: str, matrix: str | None, range: str |
     guess = "bt709" if frame.height > 576 or frame.width >= 1280 else "bt601"
     if matrix is None:
         matrix = MATRICES.get(int(frame.colorspace), guess)
-    rule = pixel_rule(frame.format.name)
+    rule = pixel_rule(layout_of(frame).name)
     if rule.kind == "rgb":
         range = rule.range
     elif range is None:
@@ -153,13 +154,15 @@ def with_alpha(px: Pixel, mask: Pixel):
 def unknown_matrix(frame: DecodedFrame) -> int | None:
     """Return the code point of a frame's matrix if it is a tag that has no name here."""
     code = int(frame.colorspace)
-    known = code in _KNOWN_MATRICES or pixel_rule(frame.format.name).kind != "yuv"
+    known = code in _KNOWN_MATRICES or pixel_rule(layout_of(frame).name).kind != "yuv"
     return None if known else code
 
 
 # planes ---------------------------------------------------------------------------------------
-def planes_of(frame: DecodedFrame, colors: ColorInfo) -> DecodedPlanes:
+def planes_of(frame: DecodedFrame, colors: ColorInfo, device: str | None = None) -> DecodedPlanes:
     """Return the planes of a decoded frame as bytes, over the frame's own memory if possible."""
+    if is_on_gpu(frame):
+        return _planes_on_gpu(frame, colors.range == "full", device)
     form, size = frame.format, (frame.height, frame.width)
     kind = pixel_rule(form.name).kind
     if kind == "rgb":
@@ -193,6 +196,15 @@ def planes_of(frame: DecodedFrame, colors: ColorInfo) -> DecodedPlanes:
     if shares == (32, 64):
         u, v = _upsample_columns(u, size[1]), _upsample_columns(v, size[1])
     return DecodedPlanes("yuv444", (np.stack([luma, u, v], axis=-1),), *size, alpha)
+
+
+def _planes_on_gpu(frame: DecodedFrame, full: bool, device: str | None) -> DecodedPlanes:
+    bits = frame.sw_format.components[0].bits
+    made = planes_on_gpu(frame, device)
+    if bits > 8:
+        luma, pairs = (narrowed(b, bits, full, i == 1, 16 - bits) for i, b in enumerate(made))
+        made = luma, pairs
+    return DecodedPlanes("nv12", made, frame.height, frame.width)
 
 
 def _gray_planes(frame: DecodedFrame, full: bool) -> DecodedPlanes:
@@ -271,8 +283,10 @@ def _upsample_columns(c: NDArray, width: int) -> NDArray:
 
 
 # on a device ----------------------------------------------------------------------------------
-def wrap(a: NDArray, device: str | None) -> Buffer:
+def wrap(a: NDArray | Buffer, device: str | None) -> Buffer:
     """Return an array as a buffer, without a copy where that is possible."""
+    if isinstance(a, Buffer):
+        return a
     return from_dlpack(a, device=device) if a.flags.c_contiguous else from_array(a, device=device)
 
 
@@ -317,7 +331,10 @@ def to_planes(planes: DecodedPlanes, device: str | None) -> Buffer | None:
     even = planes.height % 2 == 0 and planes.width % 2 == 0
     if planes.format not in ("nv12", "i420") or not even or planes.alpha is not None:
         return None
-    flat = np.concatenate([a.reshape(-1) for a in planes.arrays])
+    held = [a for a in planes.arrays if isinstance(a, Buffer)]
+    if held:
+        return joined(held)
+    flat = np.concatenate([a.reshape(-1) for a in planes.arrays if not isinstance(a, Buffer)])
     return from_array(flat.reshape(planes.height * 3 // 2, planes.width), device=device)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from dala.gpu.compute import Buffer, run_kernel
-from dala.gpu.compute.buffer import allocate
+from dala.gpu.compute.buffer import allocate, relabel
 from dala.media.hdr import Hdr, MasteringDisplay
 from dala.media.video.color import (
     ColorInfo,
@@ -21,6 +21,7 @@ from dala.media.video.color import (
     with_alpha,
     wrap,
 )
+from dala.media.video.decoding.nvdec import is_on_gpu, on_host, planes_on_gpu
 from dala.media.video.source import DecodedFrame
 from dala.typing import NDArray
 
@@ -38,7 +39,7 @@ class DeepPlanes:
     and Cr, or green, blue and red for the matrix "rgb". ``alpha`` is f32 from 0 to 1, or None.
     """
 
-    arrays: tuple[NDArray, ...]
+    arrays: tuple[NDArray | Buffer, ...]
     matrix: str
     range: str
     siting: str
@@ -48,9 +49,15 @@ class DeepPlanes:
     alpha: NDArray | None = None
 
 
-def deep_planes(frame: DecodedFrame, colors: ColorInfo) -> DeepPlanes:
+def deep_planes(frame: DecodedFrame, colors: ColorInfo, device: str | None = None) -> DeepPlanes:
     """Return the planes of a decoded frame, over its own memory where it has 9 to 16 bits."""
     hdr = hdr_of(frame, colors)
+    if is_on_gpu(frame) and frame.sw_format.components[0].bits > 8:
+        bits, made = frame.sw_format.components[0].bits, planes_on_gpu(frame, device)
+        relabel(made[1], (frame.height // 2, frame.width // 2, 4))
+        facts = colors.matrix, colors.range, colors.siting, bits, 16 - bits
+        return DeepPlanes(made, *facts, hdr)
+    frame = on_host(frame)  # of 8 bits
     bits, kind = frame.format.components[0].bits, _kind(frame.format.name)
     if kind == "":
         frame, bits, kind = _as_words(frame, colors)

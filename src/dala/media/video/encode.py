@@ -20,6 +20,7 @@ from dala.media.video.source import (
     ffmpeg_message,
 )
 from dala.media.video.tracks import Tracks
+from dala.trace.recorder import OFF, tracer
 
 #: FFmpeg's encoder for each codec name, and its default options. For x264 a shorter look-ahead than
 #: the preset's and no B-frame pyramid save memory.
@@ -219,6 +220,9 @@ class Encoder:
         self._error: Exception | None = None
         self._time = Fraction(0)
         self._durations: dict[int, int] = {}
+        #: Their numbers in a trace, by time, and what the trace calls the encoder.
+        self._traced: dict[int, int | None] = {}
+        self._label = encoding.label
         advice = "The suffix names the container (.mp4, .mkv, .webm, .mov), and the folder must be "
         what = f"video.write: cannot create {target.label!r}"
         with ExitStack() as held:
@@ -247,7 +251,7 @@ class Encoder:
                     f"{what} with {choice.name!r} at {size[0]}x{size[1]}: {reason}. Try another "
                     "codec, or a container that supports it (.mkv supports nearly all)."
                 ) from error
-            self.queue = FrameQueue(QUEUE_SIZE, "every")
+            self.queue = FrameQueue(QUEUE_SIZE, "every", "frames to encode")
             self._thread = forks.thread(self._run, name="dala video encoder")
             self._thread.start()
             held.pop_all()
@@ -304,12 +308,19 @@ class Encoder:
         while (frame := self.queue.get()) is not None:
             self._time = Fraction(frame.pts) * Fraction(frame.time_base)
             sent += 1
-            for packet in self._stream.encode(frame):
+            with tracer.span("encode", self._label) if tracer.on else OFF:
+                if tracer.on:
+                    self._traced[frame.pts] = tracer.frame
+                packets = self._stream.encode(frame)
+            for packet in packets:
                 self._mux(packet)
-            self._tracks.feed(self._output, self._time)
+            with tracer.span("mux", "sound") if tracer.on else OFF:
+                self._tracks.feed(self._output, self._time)
         if self.queue.closed:
             return
-        for packet in self._stream.encode(None):
+        with tracer.span("encode", self._label) if tracer.on else OFF:
+            packets = self._stream.encode(None)
+        for packet in packets:
             if sent <= _FEW:
                 packet.dts = packet.pts
             self._mux(packet)
@@ -320,7 +331,11 @@ class Encoder:
         duration = self._durations.pop(packet.pts, None)
         if duration is not None:
             packet.duration = duration
-        self._output.mux_one(packet)
+        frame = self._traced.pop(packet.pts, None)
+        with tracer.span("mux", self._target.label, frame) if tracer.on else OFF:
+            self._output.mux_one(packet)
+        if tracer.on and frame is not None:
+            tracer.done(self._target.label, frame)
 
     def _as_video_error(self, error: Exception) -> Exception:
         if isinstance(error, VideoError):

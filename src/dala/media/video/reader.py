@@ -17,11 +17,13 @@ from dala.media.hdr import TRANSFERS, Hdr
 from dala.media.video import color, deep
 from dala.media.video.decoding.decoder import Decoder
 from dala.media.video.decoding.input import SoundListener, VideoInput, frame_count
+from dala.media.video.decoding.nvdec import layout_of
 from dala.media.video.options import DecodeOptions
 from dala.media.video.source import DecodedFrame, VideoSource, turn_of
 from dala.media.video.timing import header_duration
 from dala.notices import notify
 from dala.offload import AsyncIterating, LoopWorker, in_event_loop
+from dala.trace.recorder import traced
 
 CALL: Final = "video.open"
 #: A time to seek.
@@ -158,6 +160,9 @@ class Reader(AsyncIterating[Frame]):
     def bits(self) -> int:
         """Bits per stored sample: 8, or more for deep color."""
         form = self._opened("bits").stream.codec_context.format
+        if form is not None and not form.components:  # known from the first frame on
+            first = self._decoder().queue.get(keep=True)
+            form = None if first is None else layout_of(first)
         return int(form.components[0].bits) if form is not None else 8
 
     @property
@@ -379,10 +384,12 @@ class Reader(AsyncIterating[Frame]):
             width, height = height, width
         return width, height
 
+    @traced("convert", "decoded frame")
     def _made(self, decoded: DecodedFrame) -> Frame:
         """Return a decoded frame in the wanted form."""
         opened, options, device = self._resources.opened, self.options, self.options.device
         codec = opened.stream.codec_context.name
+        decoded = opened.on_gpu(decoded)
         colors = color.color_info(decoded, codec, options.matrix, options.range)
         if options.matrix is None and (found := color.unknown_matrix(decoded)) is not None:
             known = f"is not known here; {colors.matrix} is used."
@@ -390,12 +397,13 @@ class Reader(AsyncIterating[Frame]):
         times: Any = {"pts": decoded.pts, "time_base": Fraction(decoded.time_base)}
         hdr: Hdr | None = None
         if self.depth == "float" or colors.transfer in TRANSFERS:
-            words, floats = deep.deep_planes(decoded, colors), self.depth == "float"
+            floats = self.depth == "float"
+            words = deep.deep_planes(decoded, colors, device)
             made = deep.to_rgba(words, device, deep=floats)
             if words.hdr is not None:
                 colors, hdr = (deep.WIDE, words.hdr) if floats else (deep.SDR, None)
         else:
-            planes = color.planes_of(decoded, colors)
+            planes = color.planes_of(decoded, colors, device)
             if self.format == "native":
                 native = color.to_planes(planes, device)
                 if native is not None:

@@ -32,6 +32,7 @@ from dala.media.video.reach import (
     is_named_as_picture,
 )
 from dala.media.video.streams import ByteStream, Cursor, SharedStream, cut_off
+from dala.trace.recorder import OFF, Here, tracer
 from dala.typing import PathLike
 from dala.untrusted.address import Address, scheme_of
 from dala.untrusted.requests import HostRequests
@@ -341,7 +342,10 @@ class FrameQueue:
     the error if there was one, then None.
     """
 
-    def __init__(self, size: int, policy: str) -> None:
+    def __init__(self, size: int, policy: str, name: str = "frames") -> None:
+        #: What waits in it, for traces.
+        self.name = name
+        self._taker: Here | None = None
         self.dropped = 0
         #: When the last frame that was taken had been put, by ``time.monotonic``.
         self.arrived = 0.0
@@ -349,7 +353,8 @@ class FrameQueue:
         self.reconnects = 0
         self._size = size
         self._policy = policy
-        self._items: deque[tuple[DecodedFrame, float]] = deque()
+        #: Frames, when they were put, and by which thread, working on which frame of a trace.
+        self._items: deque[tuple[DecodedFrame, float, Here | None]] = deque()
         self._changed = forks.condition()
         self._ended = False
         #: Whether the consumer has closed the queue.
@@ -368,11 +373,13 @@ class FrameQueue:
                 while len(self._items) >= self._size:
                     self._items.popleft()
                     self.dropped += 1
-            while len(self._items) >= self._size and not self.closed:
-                self._changed.wait(0.5)  # with a timeout, so that Ctrl-C works on every platform
+            with tracer.wait("room for", self.name) if tracer.on else OFF as waited:
+                while len(self._items) >= self._size and not self.closed:
+                    self._changed.wait(0.5)  # with a timeout, so that Ctrl-C works everywhere
+                waited.woken(self._taker)
             if self.closed:
                 return False
-            self._items.append((item, monotonic()))
+            self._items.append((item, monotonic(), tracer.here() if tracer.on else None))
             self._changed.notify_all()
             return True
 
@@ -410,15 +417,29 @@ class FrameQueue:
         end = math.inf if timeout is None else monotonic() + timeout
         budget.check_deadline("video.open")
         with self._changed:
-            while not self._items and not self._ended and (left := end - monotonic()) > 0:
-                budget.pause(self._changed, left, "video.open")
+            with tracer.wait("", self.name) if tracer.on else OFF as waited:
+                while not self._items and not self._ended and (left := end - monotonic()) > 0:
+                    budget.pause(self._changed, left, "video.open")
+                waited.facts["by"] = (
+                    self._items[0][2][1] if self._items and self._items[0][2] else None
+                )
             if self._items:
                 if keep:
                     return self._items[0][0]
-                item, self.arrived = self._items.popleft()
+                item, self.arrived, note = self._items.popleft()
+                if tracer.on:
+                    self._traced(note)
                 self._changed.notify_all()
                 return item
             if self._error is not None and not keep:
                 error, self._error = self._error, None
                 raise error
             return None
+
+    def _traced(self, note: Here | None) -> None:
+        """Go on with the frame that was taken, in a trace."""
+        tracer.frame = note[0] if note else None
+        self._taker = tracer.here()
+        tracer.count(f"{self.name} waiting", len(self._items))
+        if self.dropped:
+            tracer.dropped(self.name, self.dropped)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from dala.errors import VideoError
+from dala.media.video.decoding.nvdec import on_host
 from dala.media.video.source import AvObject, DecodedFrame, av, pulled
 
 #: Frames that detection looks at before the first one is shown.
@@ -65,7 +66,7 @@ class Deinterlacer:
         """Return the frames that are ready."""
         if self.found in (None, "none") and frame.interlaced_frame:
             self.found = "flags"
-        self._probe.append(frame)
+        self._probe.append(on_host(frame))
         if self.found is None:
             if len(self._probe) < _PROBED:
                 return []
@@ -165,6 +166,7 @@ class SizeKeeper:
         if self._policy == "error":
             raise VideoError(f"video: {self._name}: {change}. Use on_resize='scale' to go on.")
         self._say("size", f"{change}. From there on it is scaled to {width}x{height}.")
+        frame = on_host(frame)
         if self._graph is None or not self._graph.fits(frame):
             self._graph = _scaler(frame, width, height)
         (made,) = self._graph.put(frame)

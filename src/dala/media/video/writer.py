@@ -51,6 +51,7 @@ from dala.media.video.tracks import TrackGroup, Tracks
 from dala.notices import notify
 from dala.offload import AsyncClosing, LoopWorker, in_event_loop
 from dala.options import takes
+from dala.trace.recorder import OFF, tracer
 from dala.typing import ImageLike, PathLike
 
 if TYPE_CHECKING:
@@ -265,6 +266,8 @@ class Writer(AsyncClosing):
         self._home.check(f"{_CALL}: {self._target.label!r}", "Write to another file here.")
         check_deadline(_CALL)
         given = frame if isinstance(frame, Frame) else self._to_frame(frame)
+        if tracer.on:
+            tracer.frame = given.trace_id or tracer.frame
         with self._writing:
             self._append(given, copy)
 
@@ -290,15 +293,16 @@ class Writer(AsyncClosing):
             self._report_alpha(given)
         try:
             encoder = self._resources.encoder or self._start(given, size)
-            picture = encoded_picture(
-                given,
-                self._choice.pixel_format,
-                self._stored,
-                matrix=self._matrix,
-                range=self.options.range,
-                copy=copy,
-                hdr=self._hdr,
-            )
+            with tracer.span("convert", self._choice.pixel_format) if tracer.on else OFF:
+                picture = encoded_picture(
+                    given,
+                    self._choice.pixel_format,
+                    self._stored,
+                    matrix=self._matrix,
+                    range=self.options.range,
+                    copy=copy,
+                    hdr=self._hdr,
+                )
             stamp = max(round(time / self._base), self._stamp + 1)
             if not self._moved and self._counts and abs(stamp * self._base - time) > self._base / 4:
                 self._report_moved()

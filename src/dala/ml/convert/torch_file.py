@@ -22,25 +22,15 @@ from dala.ml.convert.unpickle import Pickled, Unpickler, checked_key
 from dala.typing import NDArray
 
 _STORAGES: Final = {
-    "FloatStorage": "<f4",
-    "HalfStorage": "<f2",
-    "DoubleStorage": "<f8",
-    "LongStorage": "<i8",
-    "IntStorage": "<i4",
-    "ShortStorage": "<i2",
-    "ByteStorage": "u1",
-    "BoolStorage": "?",
-}
+    "FloatStorage": "<f4", "HalfStorage": "<f2", "DoubleStorage": "<f8", "LongStorage": "<i8",
+    "IntStorage": "<i4", "ShortStorage": "<i2", "ByteStorage": "u1", "BoolStorage": "?",
+}  # fmt: skip
 #: The pickled number at the start of a file in the old format.
 _MAGIC: Final = 0x1950A86A20F9469CFC6C
 #: Modules whose classes become PickledObject.
 _OBJECT_MODULES: Final = (
-    "torch.nn.",
-    "models.",
-    "torchvision.",
-    "numpy.core.multiarray",
-    "numpy._core.multiarray",
-)
+    "torch.nn.", "models.", "torchvision.", "numpy.core.multiarray", "numpy._core.multiarray",
+)  # fmt: skip
 #: NumPy arrays in a file become PickledObject too, as no model needs them.
 _NUMPY: Final = ("ndarray", "dtype")
 #: The size of all arrays, as a multiple of the file size, at most. Arrays can share storage.

@@ -57,9 +57,5 @@ def check_labels(call: str, task: str, shape: Sequence[int | None], labels: Sequ
         counts = [n for n in counts if n is None or n >= 0]
     if counts and None not in counts and len(labels) not in counts:
         wanted = min(n for n in counts if n is not None)
-        raise ParameterError.invalid(
-            call,
-            "labels",
-            f"{wanted} names, one for each class of the model",
-            f"{len(labels)} names",
-        )
+        expected = f"{wanted} names, one for each class of the model"
+        raise ParameterError.invalid(call, "labels", expected, f"{len(labels)} names")

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from dala.media.scene.follow.follower import FollowTarget
     from dala.media.scene.nodes.video import VideoNode
 
-__all__ = ["BoneTarget", "BoxTarget", "PointTarget", "Subject", "Target", "face", "hand", "pose"]
-
 #: One element of a result, or the results of a frame.
 Found: TypeAlias = "Detection | Pose"
 Results: TypeAlias = "Detections | Faces | Hands | Poses | TrackedObjects | Detection | Pose"
@@ -93,9 +91,8 @@ class Subject:
         sides = Selection("", "left", "right", expected="'left' or 'right'")
         sides.check("Subject", "side", self.side)
         if self.side and self.kind != "hand":
-            raise ParameterError.invalid(
-                "Subject", "side", f"left out for a {self.kind}", self.side
-            )
+            expected = f"left out for a {self.kind}"
+            raise ParameterError.invalid("Subject", "side", expected, self.side)
         Text("a str").check("Subject", "label", self.label)
 
     def numbered(self, id: int) -> Subject:
@@ -147,9 +144,8 @@ class Subject:
         elif isinstance(result, Detections | Faces | Hands | Poses | TrackedObjects):
             given = list(result)
         else:
-            raise ParameterError.invalid(
-                "find", "result", "Faces, Hands, Poses, Detections or TrackedObjects", result
-            )
+            expected = "Faces, Hands, Poses, Detections or TrackedObjects"
+            raise ParameterError.invalid("find", "result", expected, result)
         for one in given:
             if isinstance(one, _TYPES[self.kind]) and self._fits(one):
                 return one
@@ -269,9 +265,8 @@ def _check_point(call: str, kind: str, name: str | int) -> None:
     if isinstance(name, str):
         if name not in known:
             advice = did_you_mean(name, known) or f"Points: {', '.join(known)}."
-            raise ParameterError.invalid(
-                call, "name", f"the name of a point of a {kind}", name, advice
-            )
+            expected = f"the name of a point of a {kind}"
+            raise ParameterError.invalid(call, "name", expected, name, advice)
     elif kind not in _NUMBERED:
         raise ParameterError.invalid(call, "name", f"the name of a point of a {kind}", name)
     else:

@@ -63,8 +63,7 @@ def _points(outputs: Outputs, size: tuple[int, int]) -> NDArray:
         total = part.sum()
         points[k, 0] = (part.sum(0) @ np.arange(left, left + part.shape[1])) / total / wide
         points[k, 1] = (part.sum(1) @ np.arange(top, top + part.shape[0])) / total / high
-    made: NDArray = points * size
-    return made
+    return points * size
 
 
 def regions(found: Prediction, size: tuple[int, int]) -> list[Region]:

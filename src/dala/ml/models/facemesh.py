@@ -45,8 +45,7 @@ def placed_mesh(numbers: NDArray, placement: Placed) -> NDArray:
     """Return points (n, 3) in pixels of the picture; z has the scale of x."""
     points = numbers.reshape(-1, 3).astype(np.float64)
     flat = placement.back(points[:, :2])
-    made: NDArray = np.concatenate([flat, points[:, 2:] * unit(placement)], axis=1)
-    return made
+    return np.concatenate([flat, points[:, 2:] * unit(placement)], axis=1)
 
 
 def regions(found: Prediction, size: tuple[int, int]) -> list[Region]:

@@ -32,29 +32,10 @@ from dala.ml.results.people import (
 from dala.ml.results.scores import Classification, Scores, Tensors
 
 __all__ = [
-    "Bone",
-    "Box",
-    "Classification",
-    "Detection",
-    "Detections",
-    "Enhanced",
-    "Face",
-    "FaceMesh",
-    "Faces",
-    "Hand",
-    "Hands",
-    "Keypoint",
-    "Matte",
-    "Outputs",
-    "Pose",
-    "Poses",
-    "Prediction",
-    "Scores",
-    "Segmentation",
-    "Tensors",
-    "TrackedObject",
-    "TrackedObjects",
-]
+    "Bone", "Box", "Classification", "Detection", "Detections", "Enhanced", "Face", "FaceMesh",
+    "Faces", "Hand", "Hands", "Keypoint", "Matte", "Outputs", "Pose", "Poses", "Prediction",
+    "Scores", "Segmentation", "Tensors", "TrackedObject", "TrackedObjects",
+]  # fmt: skip
 
 #: What ``predict`` returns for one picture.
 Prediction: TypeAlias = (

@@ -59,9 +59,8 @@ class Segmentation(Drawable):
             raise ParameterError.invalid("Segmentation", "label", "a name or a number", label)
         count = max(len(self.labels), 1 + int(self.classes.max(initial=0)))
         if not 0 <= label < count:
-            raise ParameterError.invalid(
-                "Segmentation", "label", f"an int from 0 to {count - 1}", label
-            )
+            expected = f"an int from 0 to {count - 1}"
+            raise ParameterError.invalid("Segmentation", "label", expected, label)
         return int(label)
 
     def __str__(self) -> str:

@@ -139,13 +139,9 @@ def candidates(provider: str) -> Candidates:
         return _for_device()
     if asked not in PROVIDERS:
         known = ["auto", *PROVIDERS]
-        raise ModelError.invalid(
-            "load_model",
-            "provider",
-            f"one of {', '.join(map(repr, known))}",
-            provider,
-            did_you_mean(str(provider), known),
-        )
+        expected = f"one of {', '.join(map(repr, known))}"
+        advice = did_you_mean(str(provider), known)
+        raise ModelError.invalid("load_model", "provider", expected, provider, advice)
     if asked == "cpu":
         runtime()
         return Candidates(["cpu"], "it was asked for")

@@ -34,6 +34,7 @@ from dala.ml.runtime.providers import (
     open_session,
     runtime,
 )
+from dala.trace.recorder import OFF, tracer
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -41,19 +42,11 @@ if TYPE_CHECKING:
 
 #: NumPy dtypes of ONNX Runtime's tensor types.
 DTYPES: Final = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(uint8)": np.uint8,
-    "tensor(int8)": np.int8,
-    "tensor(uint16)": np.uint16,
-    "tensor(int16)": np.int16,
-    "tensor(uint32)": np.uint32,
-    "tensor(uint64)": np.uint64,
-    "tensor(int32)": np.int32,
-    "tensor(int64)": np.int64,
-    "tensor(bool)": np.bool_,
-}
+    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16,
+    "tensor(uint8)": np.uint8, "tensor(int8)": np.int8, "tensor(uint16)": np.uint16,
+    "tensor(int16)": np.int16, "tensor(uint32)": np.uint32, "tensor(uint64)": np.uint64,
+    "tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(bool)": np.bool_,
+}  # fmt: skip
 
 
 _reopening: Final = forks.lock()
@@ -78,10 +71,8 @@ class Port:
 
     def takes(self, shape: tuple[int, ...]) -> bool:
         """Return True if a shape matches."""
-        return shape == self.shape or (
-            len(shape) == len(self.shape)
-            and all(n is None or n == m for n, m in zip(self.shape, shape, strict=True))
-        )
+        same = len(shape) == len(self.shape)
+        return same and all(n in (None, m) for n, m in zip(self.shape, shape, strict=True))
 
 
 class Session:
@@ -191,15 +182,13 @@ class Session:
         self._check(given)
         if budget.accounts():
             self._check_memory(given)
-        made = self._ran(session, given)
+        with tracer.span("model", self.title, provider=self.provider) if tracer.on else OFF:
+            if self._home.here and self._runs is not None:
+                made = self._on_device(self._runs, given)
+            else:
+                made = self._plain(session if self._home.here else self._reopen(), given)
         budget.check_deadline("predict")  # a run of ONNX Runtime is one call
         return made
-
-    def _ran(self, session: InferenceSession, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        if not self._home.here:
-            return self._plain(self._reopen(), given)
-        runs = self._runs
-        return self._plain(session, given) if runs is None else self._on_device(runs, given)
 
     def _on_device(self, runs: DeviceRuns, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         try:
@@ -259,10 +248,8 @@ class Session:
         for name in self._names:
             try:
                 if name == self.choice.name:
-                    opened, runs = (
-                        OpenedSession(self._session, self.capture, self._packed),
-                        self._runs,
-                    )
+                    opened = OpenedSession(self._session, self.capture, self._packed)
+                    runs = self._runs
                 else:
                     opened = open_best(self._source, name, self._threads, self.graph)
                     runs = self._device_runs(opened) if name == "webgpu" else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from typing import Final
 
 from dala.errors import did_you_mean
 from dala.shaders.glsl.builtin import BUILTINS, DERIVATIVES, TEXTURES
@@ -12,14 +13,17 @@ from dala.shaders.glsl.terms import CASTS, Expr, GlslFunction, leaves
 from dala.shaders.glsl.tree import (
     BOOL,
     FLOAT,
+    INT,
     KINDS,
+    UINT,
     VEC2,
-    VEC3,
     VEC4,
     DeclaredName,
     GlslNode,
     GlslType,
 )
+
+IVEC2: Final = GlslType("int", 2)
 
 
 class Calls(GlslExpressions):
@@ -30,6 +34,8 @@ class Calls(GlslExpressions):
     used: set[str]
     #: Names that stand for the pixel's own place.
     here: frozenset[str]
+    #: Whether images have mipmaps.
+    levels: bool
     #: Edges of images by their names in the translation; "clamp" for others.
     edges: Mapping[str, str]
 
@@ -84,8 +90,9 @@ class Calls(GlslExpressions):
         parts = [self.cast(e, "float") for e in given]
         total = sum(e.kind.size * (e.kind.columns or 1) for e in parts)
         one = len(parts) == 1 and (parts[0].kind.scalar or parts[0].kind.columns)
-        if not one and total != kind.size**2:
-            self.fail(node, f"{kind}(...) takes {kind.size**2} numbers, got {total}", "")
+        count = kind.size * kind.columns
+        if not one and total != count:
+            self.fail(node, f"{kind}(...) takes {count} numbers, got {total}", "")
         text = f"{kind}({', '.join(e.text for e in parts)})"
         return Expr((text,), kind, depth=max(e.depth for e in parts) + 1)
 
@@ -154,13 +161,20 @@ class Calls(GlslExpressions):
             self.fail(node, f"{name} takes {len(row.takes[0])} arguments, got {len(given)}", "")
         if name == "mix" and given[2].kind.base == "bool":
             return self._selected(node, given)
+        if name == "modf":
+            return self._modf(node, given)
         given = self._prepared(node, takes, given)
         shape = max((e.kind for e in given), key=lambda k: (k.columns, k.size))
-        for e in given:
+        if name in ("determinant", "inverse") and shape.columns != shape.size:
+            self.fail(node, f"{name} takes square matrices, got {shape}", "")
+        for e in given if name != "outerProduct" else ():
             if e.kind != shape and not e.kind.scalar:
                 self.fail(node, f"{name} takes values of one size, got {e.kind} and {shape}", "")
-        if name == "cross" and shape != VEC3:
-            self.fail(node, f"cross takes vectors of three, got {shape}", "")
+        size = {"cross": 3, "packUnorm2x16": 2, "packSnorm2x16": 2, "packHalf2x16": 2}.get(name)
+        if size is not None and shape != GlslType("float", size):
+            self.fail(
+                node, f"{name} takes vectors of {'two' if size == 2 else 'three'}, got {shape}", ""
+            )
         text = "atan2" if name == "atan" and len(given) == 2 else row.text
         texts = [e.text for e in given]
         if all(e.value is not None for e in given):
@@ -168,7 +182,9 @@ class Calls(GlslExpressions):
         kind = {
             "float": FLOAT, "bool": GlslType("bool", shape.size), "one bool": BOOL,
             "int": GlslType("int", shape.size), "uint": GlslType("uint", shape.size),
-            "floats": GlslType("float", shape.size),
+            "floats": GlslType("float", shape.size), "one uint": UINT, "vec2": VEC2,
+            "turned": GlslType("float", shape.columns, shape.size),
+            "outer": GlslType("float", given[0].kind.size, given[-1].kind.size),
         }.get(row.gives, shape)  # fmt: skip
         depth = max(e.depth for e in given) + 1
         return Expr((f"{text}({', '.join(texts)})",), kind, depth=depth)
@@ -193,38 +209,76 @@ class Calls(GlslExpressions):
         text = f"where({given[2].text}, {second.text}, {first.text})"
         return Expr((text,), first.kind, depth=max(e.depth for e in given) + 1)
 
+    def _modf(self, node: GlslNode, given: list[Expr]) -> Expr:
+        (first,) = self._prepared(node, "F", given[:1])
+        whole = self.kept(Expr((f"trunc({first.text})",), first.kind))
+        first = self.kept(first)
+        self.store(self.target(node.parts[1]), self.fitted(whole, given[1].kind, node))
+        return Expr((f"({first.text} - {whole.text})",), first.kind, depth=1)
+
     # images -----------------------------------------------------------------------------------
     def _texture(self, node: GlslNode) -> Expr:
-        name = node.text
+        name, letters = node.text, TEXTURES[node.text]
         given = self.values(node.parts)
-        if not 1 <= len(given) <= TEXTURES[name] or given[0].kind.base != "sampler":
+        if not 1 <= len(given) <= len(letters) + 1 or given[0].kind.base != "sampler":
             self.fail(node, f"{name} takes an image first", "Pass a sampler2D or an image input.")
-        img, place = given[0].text, given[1:2]
+        img = given[0].text
+        parts = dict(zip(letters, given[1:], strict=False))  # of two derivatives the second
         self.used.add(img)
+        level = parts.get("l") if self.levels else None
+        level = None if level is not None and level.value == 0 else level
         if name in ("IMG_SIZE", "textureSize"):
-            size = f"{img}.width, {img}.height"
-            if name == "textureSize":
-                return Expr((f"ivec2({size})",), GlslType("int", 2))
-            return Expr((f"vec2(f32({img}.width), f32({img}.height))",), VEC2)
+            return self._size(img, name, level and self.fitted(level, INT, node).text)
         own = name.startswith("IMG_THIS")
         if (own and self.here) or self._is_here(node):
             return Expr((f"{self.helper('this_')}({img})",), VEC4, depth=1)
         if own:
-            place = [self._name(GlslNode("name", node.line, text="isf_FragNormCoord"))]
-        if not place:
+            at = self._name(GlslNode("name", node.line, text="isf_FragNormCoord"))
+        elif len(given) == 1:
             self.fail(node, f"{name} takes a place", "Pass a vec2.")
-        at = place[0]
-        if name == "texelFetch":
-            text, at = "fetch_", self.fitted(at, GlslType("int", 2), node)
         else:
-            if at.kind.size > 2 and not at.kind.columns:
-                at = Expr((f"{at.text}.xy",), GlslType(at.kind.base, 2), depth=at.depth + 1)
-            if at.kind.scalar:
-                at = self.vector(node, VEC2, [at])
-            at = self.fitted(at, VEC2, node)
-            text = "texel_" if name in ("IMG_PIXEL", "texture2DRect") else "texture_"
-            text += self.edges.get(img, "clamp")
-        return Expr((f"{self.helper(text)}({img}, {at.text})",), VEC4, depth=at.depth + 1)
+            at = given[1]
+        at = self._place(node, letters[:1], at)
+        if "o" in parts:
+            by, size = self.fitted(parts["o"], IVEC2, node), self._size(img, "IMG_SIZE", None)
+            by = by if letters[0] == "i" else self.cast(by, "float")
+            shift = by.text if letters[0] == "i" else f"{by.text} / {size.text}"
+            at = at._replace(texts=(f"({at.text} + {shift})",), depth=at.depth + 2)
+        text, more = "texel_" if letters[:1] == "x" else "texture_", ""
+        if letters[:1] == "i":
+            text = "fetch_" if level is None else "fetchlod_"
+            more = f", {self.fitted(level, INT, node).text}" if level is not None else ""
+        elif level is not None:
+            text, more = "lod_", f", {self.fitted(level, FLOAT, node).text}"
+        elif self.levels and "g" in parts:
+            first, second = (self.fitted(e, VEC2, node) for e in given[2:4])
+            text, more = "grad_", f", {first.text}, {second.text}"
+        text += self.edges.get(img, "clamp") if letters[:1] != "i" else ""
+        return Expr((f"{self.helper(text)}({img}, {at.text}{more})",), VEC4, depth=at.depth + 1)
+
+    def _size(self, img: str, name: str, level: str | None) -> Expr:
+        sides = [f"{img}.width", f"{img}.height"]
+        if name == "IMG_SIZE":
+            return Expr((f"vec2({', '.join(f'f32({s})' for s in sides)})",), VEC2)
+        if level is not None:
+            sides = [f"max({s} >> {level}, 1)" for s in sides]
+        return Expr((f"ivec2({', '.join(sides)})",), IVEC2)
+
+    def _place(self, node: GlslNode, letter: str, at: Expr) -> Expr:
+        """Return the place that an image is read at, as a vector of two."""
+        if letter == "i":
+            return self.fitted(at, IVEC2, node)
+        size = at.kind.size
+        if size > 2 and not at.kind.columns:
+            at = self.kept(at) if letter == "q" else at
+            text = f"{at.text}.xy"
+            text = f"({text} / {at.text}.{'xyzw'[size - 1]})" if letter == "q" else text
+            at = Expr((text,), GlslType(at.kind.base, 2), depth=at.depth + 1)
+        elif letter == "q":
+            self.fail(node, f"{node.text} takes a vec3 or vec4", "Its last number divides.")
+        if at.kind.scalar:
+            at = self.vector(node, VEC2, [at])
+        return self.fitted(at, VEC2, node)
 
     def _is_here(self, node: GlslNode) -> bool:
         """Return whether an image is read at the pixel's own place."""

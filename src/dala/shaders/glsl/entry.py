@@ -58,6 +58,8 @@ class ShaderText:
     special: Mapping[str, tuple[GlslType, str]] = field(default_factory=dict)
     #: Whether the kernel has all images as inputs, and not only those that it reads.
     whole: bool = False
+    #: Whether images have mipmaps, which ISF has not.
+    levels: bool = False
     doc: str = ""
 
 
@@ -108,7 +110,7 @@ def make_kernel(text: ShaderText, limits: Limits | None = None) -> Kernel:
     used: set[str] = set()
     lines, varied, moved = _vertex(text, tree, outside, used) if text.vertex else ([], [], False)
     here = () if moved else ("gl_FragCoord", "isf_FragNormCoord")
-    unit = Unit(source, tree, outside, text.values, here, edges=text.edges)
+    unit = Unit(source, tree, outside, text.values, here, "", text.edges, text.levels)
     names = unit.heads(g.name for g in text.given)
     body = [(1, line, 1) for line in _PLACE]
     body += [(1, f"g_{name} = {value}", 1) for name, (_, value) in text.special.items()]

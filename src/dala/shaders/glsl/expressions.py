@@ -251,11 +251,12 @@ class GlslExpressions(ABC):
 
     def _product(self, node: GlslNode, a: GlslType, b: GlslType) -> GlslType | None:
         """Return the type of a product with a matrix."""
-        if a.columns and b.columns and a == b:
-            return a
-        if a.columns and b == GlslType("float", a.size):
-            return b
-        return a if b.columns and a == GlslType("float", b.size) else None
+        if a.columns and b.columns and a.columns == b.size:
+            return b._replace(size=a.size)
+        if a.columns and b == GlslType("float", a.columns):
+            return GlslType("float", a.size)
+        fits = b.columns and a == GlslType("float", b.size)
+        return GlslType("float", b.columns) if fits else None
 
     def _alike(self, node: GlslNode, op: str, a: GlslType, b: GlslType) -> GlslType:
         if a == b or b.scalar:

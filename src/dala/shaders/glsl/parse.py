@@ -35,6 +35,8 @@ _LEVELS: Final = {
     "<=": 8, ">=": 8, "<<": 9, ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "%": 11,
 }  # fmt: skip
 _ASSIGN: Final = frozenset({"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="})
+#: Digits of an int.
+_DIGITS: Final = 256
 _EMPTY: Final = GlslNode("block", 0)
 
 
@@ -176,6 +178,8 @@ class Parser:
         while True:
             line = self.token.line
             name = self.name()
+            if kind.base == "void":
+                self.fail(f"the variable {name!r} is void", "Give it a type.", line)
             own, start = self._array(kind), None
             if self.take("="):
                 start = self._initializer()
@@ -464,9 +468,11 @@ class Parser:
         if text.startswith("0x"):
             value = int(text.rstrip("u"), 16)
             return GlslNode("number", token.line, value=_wrapped(value, text), kind=_kind(text))
-        if text.rstrip("u").isdigit():
-            octal = len(text.rstrip("u")) > 1 and text[0] == "0" and not set("89") & set(text)
-            value = int(text.rstrip("u"), 8 if octal else 10)
+        if (digits := text.rstrip("u")).isdigit():
+            if len(digits) > _DIGITS:
+                self.fail(f"an int has more than {_DIGITS} digits", "Write it shorter.")
+            octal = len(digits) > 1 and digits[0] == "0" and not set("89") & set(digits)
+            value = int(digits, 8 if octal else 10)
             return GlslNode("number", token.line, value=_wrapped(value, text), kind=_kind(text))
         return GlslNode("number", token.line, value=float(text.rstrip("lf")), kind=FLOAT)
 

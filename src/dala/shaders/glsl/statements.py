@@ -41,6 +41,7 @@ class GlslWriter(Calls):
         self.used = unit.used
         self.here = unit.here
         self.edges = unit.edges
+        self.levels = unit.levels
         self.scopes = [unit.globals]
         self.function = function
         self.lines = []

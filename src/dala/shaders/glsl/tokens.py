@@ -12,6 +12,8 @@ from dala.gpu.compute.lang.source import KernelSource
 
 #: Tokens after all macros are expanded.
 MAX_TOKENS: Final = 100_000
+#: Calls of macros in the arguments of macros.
+MAX_CALLS: Final = 64
 
 _TOKEN: Final = re.compile(
     r"(?P<number>0[xX][0-9a-fA-F]+[uU]?"
@@ -59,6 +61,8 @@ class Preprocessor:
         self.macros["vv_FragNormCoord"] = Macro(None, (place,))
         self.found: list[GlslToken] = []
         self.count = 0
+        #: Calls of macros in the arguments of others.
+        self.depth = 0
 
     def run(self, text: str) -> list[GlslToken]:
         """Return the tokens of a text."""
@@ -215,14 +219,15 @@ class Preprocessor:
                     done.append(token)
                     continue
                 given = self._arguments(token, macro, todo)
+            made = len(todo) + sum(len(given.get(t.text, (t,))) for t in macro.body)
+            if made > MAX_TOKENS:
+                problem = f"macros make more than {MAX_TOKENS:,} tokens"
+                self.source.fail_at(token.line, 0, problem, "Write functions.", limit=MAX_TOKENS)
             hidden = token.hidden | {token.text}
             todo += [
                 t._replace(line=token.line, hidden=t.hidden | hidden if t.hidden else hidden)
                 for t in _replaced(macro, given)
             ][::-1]
-            if len(todo) > MAX_TOKENS:
-                problem = f"macros make more than {MAX_TOKENS:,} tokens"
-                self.source.fail_at(token.line, 0, problem, "Write functions.", limit=MAX_TOKENS)
         return done
 
     def _arguments(
@@ -243,7 +248,13 @@ class Preprocessor:
         if len(parts) != len(names) and (names or parts != [[]]):
             problem = f"the macro {call.text} takes {len(names)} arguments, got {len(parts)}"
             self.source.fail_at(call.line, 0, problem, "Pass each.")
-        return dict(zip(names, map(self.expand, parts), strict=False))
+        self.depth += 1
+        if self.depth > MAX_CALLS:
+            problem = f"macros are called in macros more than {MAX_CALLS} deep"
+            self.source.fail_at(call.line, 0, problem, "Write functions.", limit=MAX_CALLS)
+        given = dict(zip(names, map(self.expand, parts), strict=False))
+        self.depth -= 1
+        return given
 
 
 def _replaced(macro: Macro, given: dict[str, list[GlslToken]]) -> list[GlslToken]:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 class GlslType(NamedTuple):
     """A type of GLSL. ``base`` is float, int, uint, bool, void, sampler or struct.
 
-    ``size`` counts the numbers of a vector, ``columns`` those of a matrix (0 for others),
+    ``size`` counts the numbers of a vector or column, ``columns`` those of a matrix (0 for others),
     ``length`` the items of an array (0 for others).
     """
 
@@ -25,7 +25,7 @@ class GlslType(NamedTuple):
         if self.base == "struct":
             return self.struct
         if self.columns:
-            return f"mat{self.size}"
+            return f"mat{self.columns}" + f"x{self.size}" * (self.columns != self.size)
         if self.size == 1:
             return "sampler2D" if self.base == "sampler" else self.base
         return {"float": "vec", "int": "ivec", "uint": "uvec", "bool": "bvec"}[self.base] + str(
@@ -60,7 +60,7 @@ KINDS: Final[dict[str, GlslType]] = {
         VOID,
         GlslType("sampler"),
         *(GlslType(base, size) for base in NUMBERS for size in (1, 2, 3, 4)),
-        *(GlslType("float", size, size) for size in (2, 3, 4)),
+        *(GlslType("float", size, columns) for size in (2, 3, 4) for columns in (2, 3, 4)),
     )
 } | {
     "sampler2DRect": GlslType("sampler"),
@@ -79,9 +79,6 @@ REFUSED: Final = {
     "sampler2DShadow": "shadow textures", "double": "doubles", "isampler2D": "integer textures",
     "usampler2D": "integer textures", "image2D": "stores to images", "buffer": "storage buffers",
 }  # fmt: skip
-REFUSED.update(
-    (f"mat{a}x{b}", "matrices that are not square") for a in "234" for b in "234" if a != b
-)
 
 
 @dataclass(eq=False, slots=True)

@@ -79,10 +79,12 @@ class Unit:
         here: Iterable[str] = (),
         mark: str = "",
         edges: Mapping[str, str] = {},
+        levels: bool = False,
     ) -> None:
         self.source = source
         self.tree = tree
         self.mark = mark
+        self.levels = levels
         derives = any(n.text in DERIVATIVES for f in tree.functions for n in walk(f.body))
         self.here = frozenset(() if derives else here)
         self.edges = {f"g_{name}": edge for name, edge in edges.items()}

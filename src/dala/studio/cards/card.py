@@ -9,6 +9,7 @@ from typing import Final
 from dala.errors import ParameterError, did_you_mean
 from dala.gpu.compute.kernels.filter import FilterParam
 from dala.media.filters.declarations import declared, filter_names
+from dala.shaders.files import is_glsl, is_toy
 from dala.studio.cards.kernels import CompiledKernel, compile_kernel
 from dala.studio.cards.models import MODELS
 from dala.studio.catalogue.language import TEMPLATES
@@ -88,6 +89,15 @@ class Card:
         if self.params:
             made["params"] = dict(self.params)
         return made
+
+
+def suffix_of(text: str) -> str:
+    """Return the end of the name of a kernel's file.
+
+    >>> suffix_of("def f(px: Pixel): return px"), suffix_of("/*{}*/ void main() {}")
+    ('.py', '.fs')
+    """
+    return (".glsl" if is_toy(text) else ".fs") if is_glsl(text) else ".py"
 
 
 def new_card(id: str, kind: Json, name: Json, params: Json = None, text: Json = None) -> Card:

@@ -1,7 +1,8 @@
 """Kernels from text: compiled, with what is wrong with them and where.
 
-The text may be a kernel file: imports of Dala and the decorator ``@kernel`` mean nothing here, and
-are skipped. Nothing of it is executed as Python.
+A text of GLSL is translated: an ISF file, or one of Shadertoy's. Others may be kernel files: the
+imports of Dala and the decorator ``@kernel`` mean nothing here, and are skipped. Nothing of a text
+is executed as Python.
 """
 
 from __future__ import annotations
@@ -10,20 +11,26 @@ import ast
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from dala.budget import Limits
 from dala.errors import DalaError, KernelSyntaxError, ParameterError
+from dala.gpu.compute.call.arguments import number_kinds
+from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.kernel import Kernel, registered
 from dala.gpu.compute.kernels.filter import FilterParam, parameter_of
 from dala.gpu.compute.lang.declaration import KernelDecl
+from dala.gpu.compute.lang.ir import Block, For, If, Program, Value
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
 from dala.gpu.compute.passes.program import KernelProgram
 from dala.gpu.compute.passes.source import Shader, program_from
 from dala.media.filters.plans import check
+from dala.shaders.files import from_text as glsl
+from dala.shaders.files import is_glsl
 from dala.studio.catalogue.parameters import JsonObject
 from dala.studio.limits import StudioLimits
 
@@ -40,34 +47,21 @@ _PLAIN: Final = (
 #: The line that lets Python read a file as another text than the one that was compiled.
 _ENCODING: Final = re.compile(r"(?:[^\n]*\n)?[ \t\f]*#[^\n]*?coding[:=]")
 _BOUNDS: Final = StudioLimits()
-#: The most work of a kernel that needs no limits of its own. On the largest picture of a studio it
-#: takes less than their time: 16 million pixels take 0.4 s on two cores.
+#: The most work of a kernel that needs no limits of its own. On the largest picture of a studio,
+#: 64 million pixels, it takes less than their time.
 _SHORT: Final = 1024
-#: Work beside that of an addition, for vectors of four: of functions such as ``sin``, and reads of
-#: pixels.
-_FUNCTION_WORK: Final = 80
-#: What takes a hundred times as long as an addition, or longer: a kernel with it has limits.
-_HEAVY: Final = _SHORT + 1
-_HEAVY_NAMES: Final = frozenset(
-    ("fbm", "noise", "simplex", "value_noise", "worley", "mat2", "mat3", "mat4", "inverse",
-     "determinant", "outerProduct", "list")
-)  # fmt: skip
-#: Items of a tuple above which it is a table: each read of it compares them all.
-_FEW: Final = 4
-_CHEAP: Final = frozenset(
-    ("rgba", "float", "int", "bool", "min", "max", "abs", "range", "sum", "position", "clamp",
-     "floor", "mix", "len")
-)  # fmt: skip
-_WEIGHTS: Final[dict[type[ast.AST], int]] = {
-    ast.UnaryOp: 2, ast.BoolOp: 2, ast.Compare: 2, ast.IfExp: 2, ast.Subscript: 20,
-    ast.Assign: 1, ast.If: 1,
+#: Operations that take longer than an addition, and the work that they count for.
+_WORK: Final = {
+    "pow": 500, "image": 20, "array": 20, "div": 4, "sqrt": 4, "idiv": 16, "mod": 16,
+    **dict.fromkeys(("exp", "log", "sin", "cos", "tan", "atan", "atan2"), 80),
 }  # fmt: skip
-_POWER: Final = 500
-_POWERS: Final = ("pow", "power")
-#: The work of operators, if it is not 2.
-_OPERATORS: Final[dict[type[ast.operator], int]] = {
-    ast.Pow: _POWER, ast.Mod: _FUNCTION_WORK, ast.FloorDiv: _FUNCTION_WORK,
-}  # fmt: skip
+
+
+class _Picture(NamedTuple):
+    """A picture of the kind that most kernels get."""
+
+    shape: tuple[int, ...] = (64, 64, 4)
+    dtype: str = "u8"
 
 
 @dataclass(frozen=True)
@@ -123,18 +117,22 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
     >>> found.diagnostics[0].column, found.diagnostics[0].end_column
     (43, 48)
     """
-    body, problem = _without_imports(text)
+    shader = is_glsl(text)
+    body, problem = (text, None) if shader else _without_imports(text)
     if problem is not None:
         return CompiledKernel(text, None, (problem,))
     # Leading empty lines are removed before the text is parsed, so lines are counted from there.
-    skipped = len(body) - len(body.lstrip("\n"))
-    body = body.lstrip("\n")
+    skipped = 0 if shader else len(body) - len(body.lstrip("\n"))
+    body = text if shader else body.lstrip("\n")
     if not body.strip():
         message = "there is no kernel yet. Write def name(px: Pixel): return ..."
         return CompiledKernel(text, None, (Diagnostic(1, 1, 1, 1, message),))
-    name = _name(body)
+    name = "shader" if shader else _name(body)
     try:
-        kernel = _compiled(text, body, name, limits)
+        if shader:
+            kernel: Shader = glsl(text, limits=_bounds(limits))
+        else:
+            kernel = _compiled(text, body, name, limits)
         if len(kernel.inputs) > 1:
             message = "a kernel of a chain has one input, the picture. Others cannot be given here."
             raise ParameterError(message)
@@ -159,105 +157,54 @@ def _compiled(text: str, body: str, name: str, limits: StudioLimits) -> Shader:
     """Return the kernel or program of a text, with limits where it may take long."""
     source = from_text(body, name)
     if _PROGRAM.search(text):
-        bounds = Limits(limits.kernel_time, limits.kernel_iterations, limits.kernel_memory)
+        bounds = _bounds(limits)
         made = program_from(source, registered)
         limited = [replace(p, kernel=Kernel(p.target, p.kernel.decl, bounds)) for p in made.passes]
         return KernelProgram(made.name, limited, made.doc, made.inputs)
     declaration = declare(source, lookup=registered)
     # A kernel with limits runs alone. One that cannot run away is fused with its neighbors, and
-    # stays under the limits of the chain.
-    work, few = work_of(body) if _is_own(declaration, body) else math.inf, None
-    if work > _SHORT:
+    # stays under the limits of the chain. A list may be longer than its default.
+    work, few = math.inf, None
+    with suppress(DalaError):  # the check of the kernel reports it
+        work = work_of(_program(declaration).body)
+    if work > _SHORT or any(p.listed for p in declaration.params):
         # Iterations are counted only where that is needed: it keeps loops from being unrolled.
         most = limits.kernel_iterations if work > limits.kernel_iterations else None
         few = Limits(limits.kernel_time, most, limits.kernel_memory)
     return Kernel(name, declaration, few)
 
 
-def work_of(body: str) -> float:
-    """Return the most operations of a text for each pixel, whatever the parameters.
+def _bounds(limits: StudioLimits) -> Limits:
+    return Limits(limits.kernel_time, limits.kernel_iterations, limits.kernel_memory)
+
+
+def work_of(block: Block) -> float:
+    """Return the most operations of a program for each pixel, by their weights.
 
     Those in a loop count as often as it runs; where that is not known, it is infinity.
 
-    >>> work_of("def f(img: Image): return sum(img[i, 0] for i in range(-4, 5))")
-    190
-    >>> work_of("def f(px: Pixel, n=9): return sum(px for i in range(n))")
-    inf
+    >>> made = declare(from_text("def f(px: Pixel): return rgba(px.rgb * 0.5, px.a)", "f"))
+    >>> work_of(_program(made).body) < 50
+    True
     """
-    tree = ast.parse(body)
-    functions = {f.name: f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)}
-    return _Work(functions).of(tree.body[-1])
+    work = 0.0
+    for s in block.body:
+        work += _WORK.get(s.op, 1) if isinstance(s, Value) else 1
+        if isinstance(s, If):
+            work += work_of(s.then) + work_of(s.otherwise)
+        elif isinstance(s, For):
+            if s.start.op != "const" or s.stop.op != "const":
+                return math.inf
+            turns = len(range(int(s.start.attr), int(s.stop.attr), s.step))
+            work += turns * (1 + work_of(s.body)) if turns else 0
+    return work
 
 
-class _Work:
-    """The operations of a kernel's text for each pixel: those in a loop as often as they run."""
-
-    def __init__(self, functions: dict[str, ast.FunctionDef]) -> None:
-        self._functions = functions
-        self._found: dict[str, float] = {}
-
-    def of(self, node: ast.AST) -> float:
-        """Return the work of a node, in simple operations; infinity if it is not known."""
-        if isinstance(node, ast.While):
-            return math.inf
-        if isinstance(node, ast.For):
-            return 1 + self._times(node.iter, [*node.body, *node.orelse])
-        if isinstance(node, ast.GeneratorExp | ast.ListComp):
-            inner: list[ast.AST] = [node.elt, *(c for g in node.generators for c in g.ifs)]
-            return math.prod(self._times(g.iter, ()) for g in node.generators) * (
-                1 + self._all(inner)
-            )
-        return self._own(node) + self._all(
-            [n for n in ast.iter_child_nodes(node) if not isinstance(n, ast.FunctionDef)]
-        )
-
-    def _own(self, node: ast.AST) -> float:
-        match node:
-            case ast.Name(id=name) if name in _HEAVY_NAMES:
-                return _HEAVY
-            case ast.Tuple(elts=items) | ast.List(elts=items):
-                return _HEAVY if len(items) > _FEW else 0
-            case ast.BinOp(op=operator) | ast.AugAssign(op=operator):
-                return _OPERATORS.get(type(operator), 2)
-            case ast.Call():
-                return self._call(node)
-        return _WEIGHTS.get(type(node), 0)
-
-    def _call(self, node: ast.Call) -> float:
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        if name not in self._functions:
-            return 1 if name in _CHEAP else _POWER if name in _POWERS else _FUNCTION_WORK
-        if name not in self._found:
-            self._found[name] = math.inf  # for one that calls itself, which is refused
-            self._found[name] = self._all(self._functions[name].body)
-        return self._found[name]
-
-    def _times(self, iterated: ast.expr, body: Sequence[ast.AST]) -> float:
-        """Return the work of a loop, or of a text without one the number of its runs."""
-        runs = _runs(iterated)
-        if runs is None:
-            return math.inf
-        return runs * (1 + self._all(body)) if body else runs
-
-    def _all(self, nodes: Sequence[ast.AST]) -> float:
-        return sum(map(self.of, nodes))
-
-
-def _is_own(declaration: KernelDecl, body: str) -> bool:
-    """Return whether a kernel calls nothing but functions of its own text."""
-    own, called = set(_FUNCTION.findall(body)), declaration.helpers
-    return called.keys() <= own and all(_is_own(inner, body) for inner in called.values())
-
-
-def _runs(iterated: ast.expr) -> int | None:
-    """Return the number of runs of a loop over a range of plain numbers; None if it is not one."""
-    if not isinstance(iterated, ast.Call) or not isinstance(iterated.func, ast.Name):
-        return None
-    try:
-        given = [ast.literal_eval(argument) for argument in iterated.args]
-        return len(range(*given)) if iterated.func.id == "range" else None
-    except (ValueError, TypeError, OverflowError):
-        return None
+def _program(declaration: KernelDecl) -> Program:
+    """Return the program of a kernel for a picture of bytes."""
+    like, numbers = _Picture(), number_kinds(declaration, {})
+    inputs = [like] * len(declaration.args)
+    return program_for(declaration, inputs, like.shape, like.dtype, numbers)[0]
 
 
 def plain_text(text: str) -> str:
@@ -266,6 +213,8 @@ def plain_text(text: str) -> str:
     >>> plain_text("from dala.gpu.compute.language import *\\n\\n@kernel\\ndef f(x): return x")
     'def f(x): return x'
     """
+    if is_glsl(text):
+        return text
     body = _without_imports(text)[0].strip("\n")
     return re.sub(r"\n{3,}", "\n\n", body)
 

@@ -10,7 +10,8 @@ from dala.arguments import Flag
 from dala.errors import ParameterError
 from dala.media.filters.sizes import takes_size, turned
 from dala.media.parts import PartFile
-from dala.studio.cards.card import KINDS, Card, new_card, with_text
+from dala.shaders.files import SUFFIXES
+from dala.studio.cards.card import KINDS, Card, new_card, suffix_of, with_text
 from dala.studio.cards.kernels import compile_kernel
 from dala.studio.cards.values import checked
 from dala.studio.catalogue.parameters import Json, JsonObject, parameter
@@ -130,8 +131,9 @@ def kernel_save(request: PageRequest) -> JsonObject:
             f"kernel_save: the text is no kernel: {wrong.diagnostics[0].message}. Correct it first."
         )
     target = request.target(card.path)
-    if target.name.suffix != ".py":
-        request.fail("path", "the name of a .py file")
+    suffix = suffix_of(card.text)
+    if target.name.suffix not in (SUFFIXES if suffix in SUFFIXES else (".py",)):
+        request.fail("path", f"the name of a {suffix} file")
     with PartFile(Path(target)) as part:
         part.path.write_text(card.text, encoding="utf-8")
         part.complete()

@@ -14,7 +14,7 @@ from dala.studio.folders import kind_of
 from dala.studio.home.jobs import StudioJob
 from dala.studio.home.names import FileNames
 from dala.studio.home.pages import page_chain
-from dala.studio.home.plan import passes_of, steps, svg
+from dala.studio.home.plan import steps
 from dala.studio.home.python import python
 from dala.studio.home.rendering import Rendering, render_options
 from dala.studio.home.texts import command as command_line
@@ -52,15 +52,14 @@ def copy(request: PageRequest) -> JsonObject:
 
 @command
 def plan(request: PageRequest) -> JsonObject:
-    """Return the fused plan of the chain, as a picture and as text."""
+    """Return the fused plan of the chain, as steps and as text."""
     tab = request.tab
     found = request.session.renderer.explain(tab)
-    groups = [(title, passes_of(text)) for title, text in found]
+    made = steps(found)
     return {
-        "svg": svg(groups),
         "text": "\n".join(text or title for title, text in found),
-        "passes": sum(len(passes) for _, passes in groups),
-        "steps": steps(groups),
+        "passes": sum(isinstance(one, dict) and one["kind"] == "pass" for one in made),
+        "steps": made,
     }
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from dala.errors import ParameterError
 from dala.gpu.compute.kernels.filter import FilterParam
 from dala.gpu.compute.passes.program import KernelProgram
+from dala.shaders.files import is_glsl, is_toy
 from dala.studio.cards.card import Card
 from dala.studio.cards.kernels import plain_text
 from dala.studio.cards.models import MODELS
@@ -149,7 +150,10 @@ def _filter_lists(script: _Script, groups: Sequence[list[Card]]) -> dict[int, st
 
 def _kernel(script: _Script, card: Card, number: int) -> str:
     made = "program" if isinstance(card.kernel.kernel, KernelProgram) else "kernel"
-    script.use("dala.gpu.compute", made)
+    if is_glsl(card.kernel.text):
+        made = script.use("dala.shaders", "shadertoy" if is_toy(card.kernel.text) else "isf")
+    else:
+        script.use("dala.gpu.compute", made)
     name = f"kernel_{number + 1}"
     text = plain_text(card.kernel.text)
     quotes = '"""' if '"""' not in text else "'''"

@@ -11,7 +11,8 @@ from dala.gpu.compute.kernels.filter import FilterParam
 from dala.media.filters.declarations import declared
 from dala.media.scene.file.schema import VERSION as SCENE_VERSION
 from dala.media.scene.file.text import format_json
-from dala.studio.cards.card import Card
+from dala.shaders.files import is_glsl
+from dala.studio.cards.card import Card, suffix_of
 from dala.studio.catalogue.parameters import Json, JsonObject, kind_of
 from dala.studio.catalogue.presets import VERSION
 from dala.studio.document.tab import Tab
@@ -59,7 +60,7 @@ def _written(card: Card) -> str:
 
 
 def _kernel_file(card: Card) -> str:
-    return f"{card.name}_{card.id}.py"
+    return f"{card.name}_{card.id}{suffix_of(card.text)}"
 
 
 def _command(tab: Tab, names: FileNames, options: list[str]) -> str:
@@ -103,7 +104,7 @@ def option(card: Card, names: FileNames | None = None) -> list[str]:
         parts.append(f"{name}={_word(card, known[name], value)}")
     if card.kind == "kernel":
         path = names.of(card.path) if names is not None and card.path else _kernel_file(card)
-        return ["--kernel", ",".join([path, *parts])]
+        return ["--shader" if is_glsl(card.text) else "--kernel", ",".join([path, *parts])]
     return [f"--{card.name}", *([",".join(parts)] if parts else [])]
 
 

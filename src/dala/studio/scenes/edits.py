@@ -9,17 +9,7 @@ from typing import Final
 from dala.errors import ParameterError
 from dala.media.scene.nodes.properties import PIP_ARGUMENTS
 from dala.studio.catalogue.parameters import Json, JsonObject
-from dala.studio.scenes.tree import (
-    HANDLE,
-    NodePlace,
-    animations_of,
-    find,
-    id_of,
-    keyframes,
-    offset,
-    places,
-    rows_of,
-)
+from dala.studio.scenes import tree
 
 #: Keys of a node that decide where it is, and how large.
 POSITION: Final = ("position", "x", "y", "margin", *PIP_ARGUMENTS)
@@ -30,10 +20,10 @@ _REFERS: Final = {"animation": "node", "effect": "input"}
 _CLOSE: Final = 1e-4
 
 
-def _copied(document: JsonObject, handle: Json, call: str) -> tuple[JsonObject, NodePlace]:
+def _copied(document: JsonObject, handle: Json, call: str) -> tuple[JsonObject, tree.NodePlace]:
     """Return a copy of a document, and the place of a node in it."""
     made = copy.deepcopy(document)
-    return made, find(made, handle, call)
+    return made, tree.find(made, handle, call)
 
 
 def add_node(
@@ -43,14 +33,14 @@ def add_node(
     made = copy.deepcopy(document)
     siblings = _list_of(made, parent, "node_add")
     index = len(siblings) if at is None else min(at, len(siblings))
-    siblings.insert(index, {**item, HANDLE: handle})
+    siblings.insert(index, {**item, tree.HANDLE: handle})
     return made
 
 
 def remove_node(document: JsonObject, handle: Json) -> JsonObject:
     """Return a document without a node, and without what refers to it."""
     made, place = _copied(document, handle, "node_remove")
-    gone = {p.item.get("id") for p in places({"nodes": [place.item]})} - {None}
+    gone = {p.item.get("id") for p in tree.places({"nodes": [place.item]})} - {None}
     del place.siblings[place.index]
     _drop_references(place.scene, gone)
     return made
@@ -61,7 +51,7 @@ def _drop_references(scene: JsonObject, gone: set[Json]) -> None:
     _keep(scene, "animations", lambda row: row.get("node") not in gone)
     _keep(scene, "follows", lambda row: row.get("node") not in gone)
     _keep(scene, "ducks", lambda row: row.get("music") not in gone)
-    for row in rows_of(scene, "layouts"):
+    for row in tree.rows_of(scene, "layouts"):
         if isinstance(inside := row.get("nodes"), list):
             row["nodes"] = [id for id in inside if id not in gone]
     _keep(scene, "layouts", lambda row: row.get("nodes") != [])
@@ -75,7 +65,7 @@ def _keep(holder: JsonObject, key: str, wanted: Callable[[JsonObject], bool]) ->
         return
     rows[:] = [row for row in rows if not isinstance(row, dict) or wanted(row)]
     if key == "nodes":
-        for row in rows_of(holder, key):
+        for row in tree.rows_of(holder, key):
             _keep(row, key, wanted)
     elif not rows:
         del holder[key]
@@ -84,7 +74,7 @@ def _keep(holder: JsonObject, key: str, wanted: Callable[[JsonObject], bool]) ->
 def move_node(document: JsonObject, handle: Json, parent: Json, to: int) -> JsonObject:
     """Return a document with a node at another place."""
     made, place = _copied(document, handle, "node_move")
-    inside = {p.handle for p in places({"nodes": [place.item]})}
+    inside = {p.handle for p in tree.places({"nodes": [place.item]})}
     if parent in inside:
         raise ParameterError.invalid("node_move", "parent", "a group outside of the node", parent)
     target = _list_of(made, parent, "node_move")
@@ -103,7 +93,7 @@ def _list_of(document: JsonObject, parent: Json, call: str) -> list[Json]:
     if parent is None:
         holder = document
     else:
-        holder = find(document, parent, call, "parent").item
+        holder = tree.find(document, parent, call, "parent").item
         inner = holder.get("scene")
         if isinstance(inner, dict):
             holder = inner
@@ -119,7 +109,7 @@ def set_property(document: JsonObject, handle: Json, name: str, value: Json) -> 
     """Return a document with a property of a node; None removes it."""
     made, place = _copied(document, handle, "node_set")
     item = place.item
-    if name in (HANDLE, "type", "nodes", "scene"):
+    if name in (tree.HANDLE, "type", "nodes", "scene"):
         raise ParameterError.invalid("node_set", "property", "a property of the node", name)
     head, dot, rest = name.partition(".")
     if dot:  # a parameter of an effect: params.radius
@@ -153,7 +143,7 @@ def _only(item: JsonObject, keys: tuple[str, ...], name: str, keep: tuple[str, .
             item.pop(key, None)
 
 
-def _rename(place: NodePlace, value: Json) -> None:
+def _rename(place: tree.NodePlace, value: Json) -> None:
     if not isinstance(value, str) or not value or len(value) > 200:
         raise ParameterError.invalid("node_set", "id", "a name", value)
     old = place.item.get("id")
@@ -161,9 +151,9 @@ def _rename(place: NodePlace, value: Json) -> None:
     if not isinstance(old, str):
         return
     for key in ("animations", "follows", "ducks", "layouts"):
-        for row in rows_of(place.scene, key):
+        for row in tree.rows_of(place.scene, key):
             _rename_in(row, old, value)
-    for other in places(place.scene):
+    for other in tree.places(place.scene):
         if other.scene is place.scene and other.item.get("input") == old:
             other.item["input"] = value
 
@@ -186,7 +176,7 @@ def place_all(
 ) -> JsonObject:
     """Return a document without a layout, whose nodes have the given positions and sizes."""
     made = copy.deepcopy(document)
-    for place in places(made):
+    for place in tree.places(made):
         found = boxes.get(place.handle)
         if found is not None:
             _only(place.item, (*POSITION, *SIZE, "scale"), "", ())
@@ -209,9 +199,9 @@ def set_key(
     if animation is None:
         rows = place.scene.setdefault("animations", [])
         assert isinstance(rows, list)
-        animation = {"node": id_of(made, place), "property": name, "keyframes": []}
+        animation = {"node": tree.id_of(made, place), "property": name, "keyframes": []}
         rows.append(animation)
-    begin = offset(animation)
+    begin = tree.offset(animation)
     if time < begin - _CLOSE:  # key frames cannot be before the beginning
         for row in _rows(animation):
             row[0] = _round(_time(row) + begin - time)
@@ -232,23 +222,23 @@ def remove_key(document: JsonObject, handle: Json, name: str, time: float) -> Js
     made, place = _copied(document, handle, "key_remove")
     animation = _editable(place, name, "key_remove")
     rows = [] if animation is None else _rows(animation)
-    begin = 0.0 if animation is None else offset(animation)
+    begin = 0.0 if animation is None else tree.offset(animation)
     kept = [row for row in rows if abs(_time(row) + begin - time) > _CLOSE]
     if animation is None or len(kept) == len(rows):
         raise ParameterError.invalid("key_remove", "time", "that of a key frame", time)
     animation["keyframes"] = list[Json](kept)
     if not kept:
-        listed = any(row is animation for row in rows_of(place.scene, "animations"))
+        listed = any(row is animation for row in tree.rows_of(place.scene, "animations"))
         _keep(place.scene, "animations" if listed else "nodes", lambda row: row is not animation)
     return made
 
 
-def _editable(place: NodePlace, name: str, call: str) -> JsonObject | None:
+def _editable(place: tree.NodePlace, name: str, call: str) -> JsonObject | None:
     """Return the animation of a property as key frames; None if it has none."""
-    for animation in animations_of(place):
+    for animation in tree.animations_of(place):
         if animation.get("property") != name:
             continue
-        rows, editable = keyframes(animation)
+        rows, editable = tree.keyframes(animation)
         if not editable:
             raise ParameterError(
                 f"{call}: the animation of {name!r} repeats, follows a sound or starts from the "
@@ -256,7 +246,7 @@ def _editable(place: NodePlace, name: str, call: str) -> JsonObject | None:
                 argument="property",
             )
         if "keyframes" not in animation:
-            begin = offset(animation)
+            begin = tree.offset(animation)
             frames: list[Json] = []
             for row in rows:
                 assert isinstance(row, list)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from dala.gpu.path.numbers import matrix_of
+from dala.media.scene.follow.follower import Affine
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.node import Node
@@ -14,76 +14,42 @@ from dala.media.scene.scene import Scene
 Point = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Spot:
-    """A map from the coordinates of a group's content to those of the scene: p -> m p + t."""
-
-    xx: float = 1.0
-    xy: float = 0.0
-    yx: float = 0.0
-    yy: float = 1.0
-    tx: float = 0.0
-    ty: float = 0.0
-
-    def out(self, x: float, y: float) -> Point:
-        """Return a point in scene coordinates."""
-        return self.xx * x + self.xy * y + self.tx, self.yx * x + self.yy * y + self.ty
-
-    def back(self, dx: float, dy: float) -> Point:
-        """Return a distance of the scene in the group's coordinates."""
-        size = self.xx * self.yy - self.xy * self.yx
-        if abs(size) < 1e-12:
-            return 0.0, 0.0
-        return (self.yy * dx - self.xy * dy) / size, (self.xx * dy - self.yx * dx) / size
-
-    def inside(self, x: float, y: float) -> Point:
-        """Return a point of the scene in the group's coordinates."""
-        return self.back(x - self.tx, y - self.ty)
-
-
-def _inner(node: Node, outer: Spot) -> Spot:
-    """Return the map of a node's content, whose coordinates start at its top left."""
+def _inner(node: Node, outer: Affine) -> Affine:
+    """Return the map of a node's content, whose coordinates start at its top left, to the scene."""
     left, top, width, height = node.box
-    natural = node.natural()
-    sx = width / natural[0] if natural[0] else 1.0
-    sy = height / natural[1] if natural[1] else 1.0
+    wide, high = node.natural()
     values = node.property_values
-    angle = math.radians(values.get("rotation", 0.0))
-    cos, sin = math.cos(angle), math.sin(angle)
     x, y = values.get("x", left), values.get("y", top)
-    # Scale, move the box to its place, rotate about the anchor.
-    ox, oy = left - x, top - y
-    tx, ty = x + cos * ox - sin * oy, y + sin * ox + cos * oy
-    xx, xy, yx, yy = cos * sx, -sin * sy, sin * sx, cos * sy
-    ax, ay = outer.out(tx, ty)
-    return Spot(
-        outer.xx * xx + outer.xy * yx,
-        outer.xx * xy + outer.xy * yy,
-        outer.yx * xx + outer.yy * yx,
-        outer.yx * xy + outer.yy * yy,
-        ax,
-        ay,
-    )
+    across, down = width / wide if wide else 1.0, height / high if high else 1.0
+    content = across, 0.0, 0.0, down, left - x, top - y
+    angle = values.get("rotation", 0.0)
+    return outer.after(Affine(*matrix_of("hit", (x, y), angle, matrix=content)))
 
 
-def spot_of(node: Node) -> Spot:
+def _outer(node: Node) -> Affine:
     """Return the map from the coordinates that a node's position is in to those of the scene."""
-    chain: list[Node] = []
-    parent = node.parent
-    while parent is not None and parent.parent is not None:
-        chain.append(parent)
-        parent = parent.parent
-    spot = Spot()
-    for group in reversed(chain):
-        spot = _inner(group, spot)
-    return spot
+    found = Affine()
+    for group in reversed([*node.around()]):
+        found = _inner(group, found)
+    return found
+
+
+def _back(found: Affine) -> Affine | None:
+    """Return the inverse of a map; None for one that flattens the plane."""
+    area = found.a * found.d - found.b * found.c
+    return found.inverse() if abs(area) > 1e-12 else None
+
+
+def local(node: Node, dx: float, dy: float) -> Point:
+    """Return a distance of the scene in the coordinates that a node's position is in."""
+    back = _back(_outer(node))
+    return (0.0, 0.0) if back is None else back.vector(dx, dy)
 
 
 def corners(node: Node) -> list[Point]:
     """Return the corners of a node's box in scene coordinates, clockwise from the top left."""
-    spot = _inner(node, spot_of(node))
-    width, height = _size(node)
-    return [spot.out(x, y) for x, y in ((0, 0), (width, 0), (width, height), (0, height))]
+    found, (width, height) = _inner(node, _outer(node)), _size(node)
+    return [found.point(x, y) for x, y in ((0, 0), (width, 0), (width, height), (0, height))]
 
 
 def _size(node: Node) -> Point:
@@ -104,18 +70,19 @@ def bounds(points: Sequence[Point]) -> tuple[float, float, float, float]:
 
 def hit(scene: Scene, x: float, y: float) -> Node | None:
     """Return the topmost node under a point of the scene; nodes of groups count, not groups."""
-    return _hit(scene.container().ordered(), x, y, Spot())
+    return _hit(scene.container().ordered(), x, y, Affine())
 
 
-def _hit(nodes: Sequence[Node], x: float, y: float, spot: Spot) -> Node | None:
+def _hit(nodes: Sequence[Node], x: float, y: float, outer: Affine) -> Node | None:
     for node in reversed(nodes):
         values = node.property_values
         shown = node.present and values.get("visible", True) and values.get("opacity", 1.0) > 0
         if not node.DRAWN or isinstance(node, EffectNode) or not shown:
             continue
-        inner = _inner(node, spot)
-        u, v = inner.inside(x, y)
-        width, height = _size(node)
+        inner, (width, height) = _inner(node, outer), _size(node)
+        if (back := _back(inner)) is None:
+            continue
+        u, v = back.point(x, y)
         if not (0 <= u < width and 0 <= v < height):
             continue
         if isinstance(node, GroupNode):

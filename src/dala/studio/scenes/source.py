@@ -19,7 +19,7 @@ from dala.media.scene.scene import Scene
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.folders import Folders
 from dala.studio.scenes.files import rebased
-from dala.studio.scenes.hits import bounds, corners, hit, rounded, spot_of
+from dala.studio.scenes.hits import bounds, corners, hit, local, rounded
 from dala.studio.scenes.patch import patched
 from dala.studio.scenes.tree import find, to_load, tree, with_handles, without_handles
 from dala.studio.sources.source import StudioSource
@@ -190,7 +190,7 @@ class SceneFile(StudioSource):
         node = self.node(handle)
         if node is None or "x" not in node.PROPERTIES:
             raise ParameterError.invalid(call, "node", "a node that can be moved", handle)
-        return node, *spot_of(node).back(dx, dy)
+        return node, *local(node, dx, dy)
 
     # files ------------------------------------------------------------------------------------
     def tree(self) -> Json:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
-from dala.errors import DalaError, DtypeError, ReadOnlyError, ShapeMismatch
+from dala.errors import DalaError, DeviceUnavailable, DtypeError, ReadOnlyError, ShapeMismatch
 from dala.extensions import input_modules
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.call.checks import check_count
@@ -102,7 +102,7 @@ class _Tensor:
         return from_dlpack(self.value, device=device)
 
     def give(self, result: Buffer) -> KernelInput:
-        return tensor_like(result.numpy(), self.value)
+        return tensor_like(result, self.value)
 
 
 def is_tensor(value: object) -> TypeGuard[SupportsDLPack]:
@@ -112,23 +112,42 @@ def is_tensor(value: object) -> TypeGuard[SupportsDLPack]:
     (False, False)
     """
     return not isinstance(value, np.ndarray | np.generic | Buffer) and (
-        hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__")
+        (hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"))
+        or hasattr(value, "__cuda_array_interface__")
     )
 
 
-def tensor_like(array: NDArray, given: SupportsDLPack) -> SupportsDLPack:
-    """Return an array as a tensor of the library, and on the device, of another tensor."""
+def on_its_gpu(tensor: SupportsDLPack) -> Buffer | None:
+    """Return a tensor in a GPU's memory as a buffer over it, where Dala uses that GPU by CUDA."""
+    where = getattr(tensor, "__dlpack_device__", lambda: (2, 0))()
+    if where[0] != 2:
+        return None
+    try:
+        return from_dlpack(tensor, device=f"cuda:{where[1]}")
+    except DeviceUnavailable:
+        return None
+
+
+def tensor_like(result: Buffer | NDArray, given: SupportsDLPack) -> SupportsDLPack:
+    """Return a result as a tensor of the library, and on the device, of another tensor."""
     space = getattr(given, "__array_namespace__", None)
     library: Library = space() if space is not None else _library(given)
+    shared = isinstance(result, Buffer) and result.engine.sharing is not None
+    if not hasattr(given, "__dlpack__"):  # Numba
+        cuda = library.cuda
+        move = cuda.as_cuda_array if shared else lambda b: cuda.to_device(np.asarray(b))
+        return cast("SupportsDLPack", move(result))
+    if shared and result.__dlpack_device__() == given.__dlpack_device__():
+        return cast("SupportsDLPack", library.from_dlpack(result))
+    array = np.asarray(result)
     try:
-        made = library.from_dlpack(array)
+        made: Library = library.from_dlpack(array)
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
         made = library.asarray(array)  # such as JAX with memory that it finds badly aligned
     if given.__dlpack_device__()[0] != 1:  # not the host
         where: Library = getattr(given, "device", None)
-        move: Callable[..., Library] | None = getattr(made, "to", None)
-        if move is not None:
-            made = move(where)
+        if hasattr(made, "to"):
+            made = made.to(where)
         else:
             try:  # from the array: JAX does not move a tensor that is on the host already
                 made = library.asarray(array, device=where)

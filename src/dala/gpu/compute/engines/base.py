@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
 
 from dala.gpu.compute.lang.ir import Program
 from dala.resources import Account
@@ -41,8 +43,9 @@ class Storage:
     foreign: bool = False
     #: The node of an expression that reads it, see :mod:`dala.gpu.compute.arrays.graph`.
     reader: weakref.ref[Any] | None = None
-    #: The array behind all views of its host memory that were handed out.
-    exposed: weakref.ref[NDArray] | None = None
+    #: Returns the array behind all views of its host memory that were handed out, or True while
+    #: another library uses its GPU memory; None after that.
+    exposed: Callable[[], Any] | None = None
     #: The memory budgets that it counts against, beside that of the process.
     accounts: tuple[Account, ...] = ()
 
@@ -136,6 +139,47 @@ class Link:
     store: int | None = None
 
 
+class SharedTensor(NamedTuple):
+    """Another library's tensor as storage."""
+
+    storage: Storage
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    readonly: bool
+
+
+class TensorSharing(Protocol):
+    """How an engine shares its GPU's memory with other libraries."""
+
+    def ordinal_of(self, engine: Any) -> int:
+        """Return the GPU's number, as CUDA counts."""
+
+    def enter(self, engine: Any) -> None:
+        """Make the GPU's context that of this thread, for other libraries."""
+
+    def adopt_tensor(self, engine: Any, tensor: Any) -> SharedTensor | None:
+        """Return a tensor as storage, or None if it is elsewhere."""
+
+    def lend_tensor(
+        self,
+        engine: Any,
+        storage: Storage,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        *,
+        readonly: bool,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+    ) -> Any:
+        """Return a capsule of DLPack."""
+
+    def address_of(self, storage: Storage) -> int:
+        """Return the address of memory that other libraries use, too."""
+
+    def array_interface(self, engine: Any, storage: Storage) -> tuple[int, int]:
+        """Return the address of a storage, and the stream to wait for."""
+
+
 class PassTimes(Protocol):
     """Durations of passes, from device timestamps."""
 
@@ -174,6 +218,8 @@ class Engine(ABC):
     max_buffer_bytes: int | None = None
     #: The device's name for that limit, for errors.
     max_buffer_name: str = ""
+    #: How memory is shared with other libraries on the same GPU, if it is.
+    sharing: TensorSharing | None = None
     #: The most inputs of a kernel that an expression is fused into.
     max_inputs: int = 7
     #: The most inputs that a pass reads without copying some; None for any number.
@@ -268,6 +314,9 @@ class Engine(ABC):
         from dala.gpu.compute.engines.reference.compositor import HostComposer
 
         return HostComposer(self)
+
+    def name_work(self, name: str, frame: int | None) -> None:  # noqa: B027 - most have no queue
+        """Give the work that is enqueued from now on a name in the trace, and its frame."""
 
     def batched(self) -> AbstractContextManager[None]:
         """Return a context manager that submits the work started in its block together."""

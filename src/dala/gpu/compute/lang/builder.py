@@ -78,7 +78,9 @@ def describe(term: object) -> str:
         return f"a vector of {len(term.items)}"
     if isinstance(term, Compound):
         size = len(term.parts)
-        return f"a {size}x{size} matrix" if term.kind == "matrix" else f"a {term.kind} of {size}"
+        if term.kind == "matrix":
+            return f"a {size}x{len(components(term.parts[:1]))} matrix"
+        return f"a {term.kind} of {size}"
     if isinstance(term, Value):
         return f"a value of type {term.type}"
     return repr(term)

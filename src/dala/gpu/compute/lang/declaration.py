@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from dala.forks import cached_property
@@ -12,6 +12,9 @@ from dala.gpu.compute.lang.ir import Type
 from dala.gpu.compute.lang.source import KernelSource
 
 Number: TypeAlias = int | float | bool
+
+#: The end of the names of inputs that hold the smaller copies of an image.
+LEVELS: Final = "_levels_"
 
 
 def expected_numbers(
@@ -65,6 +68,8 @@ class ArgDecl:
     dtype: str | None = None
     #: True for an image that is sampled, so that it may be of any size.
     sampled: bool = False
+    #: True for an image that is sampled with ``lod=``, which needs smaller copies of it.
+    levels: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,13 @@ class KernelDecl:
     def roles(self) -> tuple[tuple[str, str], ...]:
         """Names of the parameters that the surroundings give, with what they are."""
         return tuple((p.name, p.role) for p in self.params if p.role)
+
+    def with_levels(self) -> KernelDecl:
+        """Return the kernel with an input for the smaller copies of each image that needs them."""
+        names = {a.name for a in self.args}
+        more = [ArgDecl(f"{a.name}{LEVELS}", "image", sampled=True) for a in self.args if a.levels]
+        more = [a for a in more if a.name not in names]
+        return replace(self, args=(*self.args, *more)) if more else self
 
     @property
     def pixels(self) -> bool:

@@ -22,10 +22,10 @@ from dala.gpu.compute.lang.builder import (
     type_of,
 )
 from dala.gpu.compute.lang.check import inside, is_math, is_method
-from dala.gpu.compute.lang.declaration import CONSTANTS, KernelDecl
+from dala.gpu.compute.lang.declaration import CONSTANTS, LEVELS, KernelDecl
 from dala.gpu.compute.lang.functions import FUNCTIONS, Function
 from dala.gpu.compute.lang.ir import FLOATS, LOADED, Arg, Attr, Slot, Type, Value
-from dala.gpu.compute.lang.library import matrices, parts, sampling
+from dala.gpu.compute.lang.library import matrices, parts, prelude, sampling
 from dala.gpu.compute.lang.library.shapes import Shape, shaped, size_of
 
 #: Identifies a variable: the call path of its function, its name, and the component's index.
@@ -70,6 +70,8 @@ class Variable:
 
 
 Binding: TypeAlias = Value | int | float | bool | Vec | Compound | Ref | Variable
+#: What names mean in a function.
+Env: TypeAlias = dict[str, Binding]
 
 
 @dataclass
@@ -78,7 +80,7 @@ class FunctionScope:
 
     decl: KernelDecl
     path: VariableKey
-    env: dict[str, Binding]
+    env: Env
     #: Element and pixel arguments by name, for their shapes.
     args: dict[str, int]
     #: Names that are assigned more than once.
@@ -394,17 +396,41 @@ class Expressions(ABC):
         items = components([self._term(a) for a in node.args])
         if len(items) != 2:
             refuse(f"{name} takes 2 numbers, got {len(items)}", f"Write img.{name}(x, y).")
-        given = {k.arg: k.value for k in node.keywords}
+        keywords = {k.arg: k.value for k in node.keywords}
         options: dict[str, str | Term] = {"filter": "linear", "edge": "clamp"}
-        for key, value in given.items():
+        lod = keywords.pop("lod", None)
+        for key, value in keywords.items():
             if key not in options:
-                refuse(f"{name} has no argument {key!r}", "It takes filter= and edge=.")
+                refuse(f"{name} has no argument {key!r}", "It takes filter=, edge= and lod=.")
             is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
             options[key] = str(value.value) if is_text else self._term(value)  # type: ignore[attr-defined]
         sampling.check(options["filter"], options["edge"])
         arg = self.site.args[bound.arg]
         sampler = sampling.Sampler(self.b, arg, bound.arg, str(options["filter"]), options["edge"])
-        return sampling.METHODS[name](sampler, *items)
+        found = sampling.METHODS[name](sampler, *items)
+        if lod is None:
+            return found
+        names = [a.name for a in self.site.args]
+        if f"{arg.name}{LEVELS}" not in names:
+            problem = "lod= reads smaller copies of the image, which passes of a program make"
+            refuse(problem, "Write @program instead of @kernel.")
+        levels = names.index(f"{arg.name}{LEVELS}")
+        gray = not isinstance(found, Vec)
+        base = Vec((*components([found]) * 3, 1.0)) if gray else found
+        decl = prelude.find("sample_level_", 1)
+        assert decl is not None
+        place = sampler.place(name, *items)
+        given = [Ref(levels), base, *place, self._term(lod), *sampler.codes()]
+        env: Env = dict(zip((a.name for a in decl.args), given, strict=True))
+        bare = ast.copy_location(ast.Call(node.func, [], []), node)
+        made = self._prelude(bare, "lod=", decl, env, {"levels": levels})
+        return components([made])[0] if gray else made
+
+    @abstractmethod
+    def _prelude(
+        self, node: ast.Call, name: str, decl: KernelDecl, env: Env, args: dict[str, int]
+    ) -> Term:
+        """Lower a call of a function of the prelude; errors in it are errors of the call."""
 
     def _position(self, node: ast.Call) -> Term:
         rank = self.site.rank

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import product
 from typing import Final, TypeVar
 
 from dala.gpu.compute.lang.builder import (
@@ -344,9 +345,12 @@ def _log2(b: Builder, x: Scalar) -> Scalar:
 
 
 # matrices -------------------------------------------------------------------------------------
-for _size in (2, 3, 4):
+for _size, _height in product((2, 3, 4), repeat=2):
+    _name = f"mat{_size}" if _size == _height else f"mat{_size}x{_height}"
     _doc = "a matrix, column by column; of one number on the diagonal; of another matrix"
-    _row(f"mat{_size}", 1, _size * _size, doc=_doc, whole=True)(partial(matrices.matrix, _size))
+    _row(_name, 1, _size * _height, doc=_doc, whole=True)(
+        partial(matrices.matrix, _name, _size, _height)
+    )
 for _name, _most, _build in (
     ("transpose", 1, matrices.transpose), ("determinant", 1, matrices.determinant),
     ("inverse", 1, matrices.inverse), ("outerProduct", 2, matrices.outer_product),
@@ -380,6 +384,12 @@ for _name, _least, _doc in (
     ("reflect", 2, "reflect(i, n): i mirrored at a surface with the unit normal n"),
     ("refract", 3, "refract(i, n, eta): i refracted at a surface with the unit normal n"),
     ("modf", 1, "the fraction and the whole part, with the sign of x"),
+    ("packUnorm2x16", 1, "two numbers from 0 to 1 in a u32"),
+    ("packSnorm2x16", 1, "two numbers from -1 to 1 in a u32"),
+    ("packHalf2x16", 1, "two numbers as halves in a u32"),
+    ("unpackUnorm2x16", 1, "the two numbers from 0 to 1 in a u32"),
+    ("unpackSnorm2x16", 1, "the two numbers from -1 to 1 in a u32"),
+    ("unpackHalf2x16", 1, "the two halves in a u32, as floats"),
 ):  # fmt: skip
     FUNCTIONS[_name] = Function(_name, _least, _least, _none, _doc, prelude=True)
 for _alias, _name in {

@@ -189,13 +189,28 @@ class Image:
         outside_kernel("Image")
 
     def sample(
-        self, x: float | Vector, y: float = 0.0, *, filter: str = "linear", edge: Edge = "clamp"
+        self,
+        x: float | Vector,
+        y: float = 0.0,
+        *,
+        filter: str = "linear",
+        edge: Edge = "clamp",
+        lod: float = 0.0,
     ) -> Pixel:
-        """Return the pixel at (x, y) in pixels; whole numbers are the centers of pixels."""
+        """Return the pixel at (x, y) in pixels; whole numbers are the centers of pixels.
+
+        In programs, ``lod`` reads smaller copies of the image: of half the size for each whole.
+        """
         outside_kernel("Image.sample")
 
     def sample_uv(
-        self, u: float | Vector, v: float = 0.0, *, filter: str = "linear", edge: Edge = "clamp"
+        self,
+        u: float | Vector,
+        v: float = 0.0,
+        *,
+        filter: str = "linear",
+        edge: Edge = "clamp",
+        lod: float = 0.0,
     ) -> Pixel:
         """Return the pixel at (u, v), where the image is 1 wide and 1 high."""
         outside_kernel("Image.sample_uv")

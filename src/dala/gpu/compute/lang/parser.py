@@ -145,22 +145,29 @@ def declare_function(
         helpers=helpers,
     )
     _resolve(made, lookup)
-    sampled = _sampled(made)
-    return replace(
-        made, args=tuple(replace(a, sampled=a.kind == "image" and a.name in sampled) for a in args)
+    sampled, levels = _sampled(made)
+    found = (
+        replace(a, sampled=a.name in sampled, levels=a.name in levels) if a.kind == "image" else a
+        for a in args
     )
+    return replace(made, args=tuple(found))
 
 
-def _sampled(decl: KernelDecl) -> set[str]:
-    """Return the names of images that the body, or a helper that it gives them to, samples."""
+def _sampled(decl: KernelDecl) -> tuple[set[str], set[str]]:
+    """Return the images that the body, or a helper it gives them to, samples, and with levels."""
     found: set[str] = set()
+    levels: set[str] = set()
     for node in inside(decl.function.body):
         if isinstance(node, ast.Call) and is_method(node):
-            found.add(node.func.value.id)  # type: ignore[attr-defined]
+            name = node.func.value.id  # type: ignore[attr-defined]
+            found.add(name)
+            levels |= {name for keyword in node.keywords if keyword.arg == "lod"}
         elif isinstance(node, ast.Call) and last_name(node) in decl.helpers:
             given = zip(node.args, decl.helpers[last_name(node)].args, strict=False)
-            found |= {v.id for v, arg in given if isinstance(v, ast.Name) and arg.sampled}
-    return found
+            named = [(v.id, arg) for v, arg in given if isinstance(v, ast.Name)]
+            found |= {name for name, arg in named if arg.sampled}
+            levels |= {name for name, arg in named if arg.levels}
+    return found, levels
 
 
 def _returns_pixel(function: ast.FunctionDef) -> bool:

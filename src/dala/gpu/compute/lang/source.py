@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
-from dala.errors import KernelSyntaxError, KernelTooLarge
+from dala.errors import KernelSyntaxError, KernelTooLarge, printable
 from dala.gpu.compute.lang.library.habits import advice_for_line
 from dala.gpu.compute.lang.limits import MAX_DEPTH, MAX_SOURCE
 
@@ -43,11 +43,11 @@ class KernelSource:
         lines = self.text.splitlines()
         shown = lines[line - 1] if 0 < line <= len(lines) else ""
         # ast counts columns in UTF-8 bytes; the caret is placed by characters.
-        shown = shown.encode(errors="backslashreplace").decode()
+        shown = printable(shown)
         column = len(shown.encode()[:column].decode(errors="ignore"))
         error = KernelSyntaxError if limit is None else KernelTooLarge
         raise error(
-            problem,
+            printable(problem),
             advice=advice,
             kernel=self.kernel,
             filename=self.filename,

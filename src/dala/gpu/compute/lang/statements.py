@@ -27,7 +27,7 @@ from dala.gpu.compute.lang.builder import (
 from dala.gpu.compute.lang.check import always_returns, assigned_often, inside, returns_inside
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
 from dala.gpu.compute.lang.expressions import (
-    Binding,
+    Env,
     Expressions,
     FunctionScope,
     Ref,
@@ -61,7 +61,7 @@ class Lowering(Expressions):
 
     def kernel(self, decl: KernelDecl, params: Mapping[str, Term]) -> Term:
         """Lower the outermost kernel and return its result."""
-        env: dict[str, Binding] = dict(params)
+        env: Env = dict(params)
         for index, arg in enumerate(self.site.args):
             if arg.kind == "element":
                 env[arg.name] = self.b.emit("element", LOADED[arg.dtype], attr=index)
@@ -76,7 +76,7 @@ class Lowering(Expressions):
     def _function(
         self,
         decl: KernelDecl,
-        env: dict[str, Binding],
+        env: Env,
         args: dict[str, int],
         path: VariableKey,
     ) -> Term:
@@ -107,7 +107,7 @@ class Lowering(Expressions):
                 f"{decl.name} takes {len(decl.args)} inputs, got {len(node.args)}",
                 "Pass its inputs in order and its parameters by name.",
             )
-        env: dict[str, Binding] = {}
+        env: Env = {}
         args: dict[str, int] = {}
         for declared, given in zip(decl.args, node.args, strict=True):
             term = self._binding(given)
@@ -127,9 +127,7 @@ class Lowering(Expressions):
     def _kind_of(self, term: Ref) -> str:
         return "image" if self.frame.is_image(term.arg) else self.site.args[term.arg].kind
 
-    def _call_of(
-        self, node: ast.Call, decl: KernelDecl, env: dict[str, Binding], args: dict[str, int]
-    ) -> Term:
+    def _call_of(self, node: ast.Call, decl: KernelDecl, env: Env, args: dict[str, int]) -> Term:
         """Lower a call of a kernel whose inputs are bound."""
         given_params = {k.arg: k.value for k in node.keywords}
         for p in decl.params:
@@ -159,16 +157,23 @@ class Lowering(Expressions):
             items = components(terms)
             terms = [Vec(tuple(items)) if len(items) > 1 else items[0]]
         names = [declared.name for declared in decl.args]
+        env: Env = dict(zip(names, terms, strict=True))
+        return self._prelude(node, function.name, decl, env, {})
+
+    def _prelude(
+        self, node: ast.Call, name: str, decl: KernelDecl, env: Env, args: dict[str, int]
+    ) -> Term:
+        """Lower a call of a function of the prelude; errors in it are errors of the call."""
         frame, depth = self.frame, len(self.stack)
         try:
-            return self._call_of(node, decl, dict(zip(names, terms, strict=True)), {})
+            return self._call_of(node, decl, env, args)
         except KernelSyntaxError as error:
             if error.kernel != prelude.NAME or not self.stack:
                 raise
             # Show the call, not the line of the prelude.
             self.frame = frame
             del self.stack[depth:]
-            refuse(f"{function.name}: {error.problem}", error.advice)
+            refuse(f"{name}: {error.problem}", error.advice)
 
     def _within(self, p: ParamDecl, term: Term) -> Term:
         """Clamp a computed parameter to its range. The parser has checked literals."""
@@ -221,7 +226,7 @@ class Lowering(Expressions):
         body: list[ast.stmt],
         index: Slot | None = None,
         test: ast.expr | None = None,
-    ) -> tuple[Block, dict[str, Binding], bool]:
+    ) -> tuple[Block, Env, bool]:
         """Lower statements into a block of their own, which a loop begins with its index or test.
 
         Return it, the names that are bound at its end, and True if control leaves it.

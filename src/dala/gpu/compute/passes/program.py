@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
+import numpy as np
+
+from dala.arguments import Quantity
 from dala.errors import DtypeError, ParameterError
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.call.checks import check_count
 from dala.gpu.compute.kernel import Kernel, text_kernel
-from dala.gpu.compute.lang.declaration import ParamDecl
+from dala.gpu.compute.lang.declaration import LEVELS, ParamDecl
 from dala.gpu.compute.params import check_params
 from dala.gpu.compute.passes.sizes import PassSize, checked_size, size_of
 from dala.gpu.compute.runnable import NO_PARAMS, Runnable
-from dala.typing import NDArray, Params, ParamValue
+from dala.typing import KernelInput, NDArray, Params, ParamValue
 
 if TYPE_CHECKING:
     from dala.gpu.compute.passes.state import ProgramState
@@ -112,15 +115,22 @@ class KernelProgram(Runnable):
         doc: str = "",
         inputs: Sequence[str] = (),
         images: Mapping[str, NDArray] = MappingProxyType({}),
+        sounds: Mapping[str, Callable[[NDArray], NDArray]] = MappingProxyType({}),
     ) -> None:
         self.name = name
         self.passes = tuple(passes) if isinstance(passes, list | tuple) else ()
         self._doc = doc
         self._plans = {}
         self._check()
+        if any(a.levels for p in self.passes for a in p.kernel.decl.args):
+            from dala.gpu.compute.passes.levels import with_levels
+
+            self.passes = tuple(with_levels(self.passes))
         #: Pictures that are part of the program, by the names under which passes read them.
-        self.images = dict(images)
-        targets = {p.target for p in self.passes} | set(images)
+        self.images = dict(images) | {name: made(np.zeros(1)) for name, made in sounds.items()}
+        #: What makes pictures of sound, by the names under which passes read them.
+        self.sounds = dict(sounds)
+        targets = {p.target for p in self.passes} | set(self.images)
         read = [*inputs, *(n for p in self.passes for n in p.sources)]
         self._inputs = tuple(dict.fromkeys(n for n in read if n not in targets))
         self._params = self._merged()
@@ -202,6 +212,51 @@ class KernelProgram(Runnable):
             written.add(p.target)
         return False
 
+    @property
+    def generator(self) -> bool:
+        """True if it reads no picture: it draws by itself."""
+        return not self._inputs
+
+    def render(
+        self,
+        width: int,
+        height: int,
+        *inputs: KernelInput,
+        time: float = 0.0,
+        fps: float = 60.0,
+        dtype: str = "u8",
+        device: str | None = None,
+        **params: Any,
+    ) -> KernelInput:
+        """Return the frame at a time, as the kind of the first input; an array if there is none.
+
+        A program that remembers frames computes all of them from the beginning. :meth:`start`
+        serves a program whose frames follow each other.
+
+        Args:
+            width: of the frame, in pixels.
+            height: of the frame.
+            inputs: the program's inputs, in order.
+            time: in seconds.
+            fps: frames a second.
+            dtype: of the frame, "u8" or "f32".
+            device: where to run; the current device by default.
+            params: ``frame``, ``pointer`` and the program's parameters, as in
+                :meth:`ProgramState.render`.
+
+        >>> from dala.gpu.compute import program
+        >>> ramp = program("def ramp(*, time: Time): return rgba(time, position()[1] / 4, 0, 1)")
+        >>> ramp.generator, ramp.render(2, 1, time=0.2, device="cpu").tolist()
+        (True, [[[51, 0, 0, 255], [51, 64, 0, 255]]])
+        """
+        call = f"{self.name}.render"
+        seconds = Quantity().check(call, "time", time)
+        rate = Quantity(0, 1e6, above=True).check(call, "fps", fps)
+        params.setdefault("frame", max(0, round(seconds * rate)))
+        with self.start(width, height, dtype=dtype, device=device) as state:
+            found = state.render(*inputs, time=seconds, fps=rate, **params)
+            return found.numpy() if isinstance(found, Buffer) and not inputs else found
+
     def start(
         self, width: int, height: int, *, dtype: str = "u8", device: str | None = None
     ) -> ProgramState:
@@ -224,13 +279,20 @@ class KernelProgram(Runnable):
         return start(self, width, height, dtype, device)
 
     # one frame --------------------------------------------------------------------------------
-    def planned(self, shape: Sequence[int], dtype: str, params: Params) -> list[PlannedPass]:
+    def planned(
+        self,
+        shape: Sequence[int],
+        dtype: str,
+        params: Params,
+        shapes: Mapping[str, Sequence[int]] = MappingProxyType({}),
+    ) -> list[PlannedPass]:
         """Return the passes of a frame, each with what it reads; the last one is the output.
 
         Args:
             shape: of the output; (height, width, channels).
             dtype: of the output, and of targets that declare none.
             params: values of the program's parameters.
+            shapes: of inputs that are not of the output's size.
         """
         check_params(self.name, params, list(self._known))
         own = {p.name: p.default for p in self._params if not p.role and p.default is not None}
@@ -241,6 +303,11 @@ class KernelProgram(Runnable):
         known: dict[str, tuple[tuple[int, ...], str]] = {}
         for number, p in enumerate(self.passes):
             found = [held.get(n, Previous(last[n])) if n in last else n for n in p.sources]
+            source = p.target.removesuffix(LEVELS)
+            if source != p.target:  # as large as what it has the levels of
+                images = {n: a.shape for n, a in self.images.items()} | dict(shapes)
+                side = known[source][0] if source in known else images.get(source, shape)
+                known[p.target] = (*side[:2], 4), p.dtype
             known.setdefault(p.target, self._form(p, shape, dtype, values))
             given = {n: v for n, v in values.items() if n in p.kernel.decl.param_names}
             made.append(PlannedPass(p.kernel, tuple(found), *known[p.target], given | {**p.params}))
@@ -306,4 +373,5 @@ class KernelProgram(Runnable):
         return "\n\n".join(dict.fromkeys(texts))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KernelProgram, (self.name, self.passes, self._doc, self._inputs, self.images)
+        given = self.name, self.passes, self._doc, self._inputs, self.images, self.sounds
+        return KernelProgram, given

@@ -17,7 +17,7 @@ from dala.gpu.compute.create import buffer, buffer_zeros
 from dala.gpu.compute.passes.program import PlannedPass, Previous
 from dala.gpu.compute.pipeline.pipeline import Pipeline
 from dala.resources import Closing
-from dala.typing import KernelInput, Params, ParamValue
+from dala.typing import KernelInput, NDArray, Params, ParamValue
 
 if TYPE_CHECKING:
     from dala.gpu.compute.passes.program import KernelProgram
@@ -136,6 +136,19 @@ class ProgramState(Closing):
             self._pictures = [buffer(p, dtype="u8", device=self.device) for p in pictures]
         return self._pictures
 
+    def _hear(self, sound: NDArray, call: str) -> None:
+        """Turn samples into the pictures of sound that the program reads."""
+        try:
+            samples = np.asarray(sound, np.float64)
+        except (TypeError, ValueError):
+            samples = np.zeros(())
+        if samples.ndim not in (1, 2) or not samples.size:
+            raise ParameterError.invalid(call, "sound", "samples, or (samples, channels)", sound)
+        for name, held in zip(self.program.images, self._own(), strict=True):
+            if name in self.program.sounds:
+                mono = samples if samples.ndim == 1 else samples.mean(axis=1)
+                held.write(self.program.sounds[name](mono))
+
     @property
     def frame(self) -> int:
         """The number of the last frame; -1 before the first."""
@@ -153,6 +166,7 @@ class ProgramState(Closing):
         time: float | None = None,
         fps: float = 60.0,
         pointer: tuple[float, float, float] = (0.0, 0.0, 0.0),
+        sound: NDArray | None = None,
         **params: ParamValue,
     ) -> KernelInput:
         """Return a frame, as the kind of the first input; a Buffer if there is none.
@@ -164,6 +178,8 @@ class ProgramState(Closing):
             time: in seconds, for kernels that ask for it; by default frame / fps.
             fps: frames a second.
             pointer: the pointer in pixels, and 1 while it is pressed.
+            sound: the last samples of the sound, from -1 to 1, for shaders that read it; the mean
+                of its columns if it has channels.
             params: the program's parameters.
         """
         call = f"{self.program.name}.render"
@@ -175,6 +191,8 @@ class ProgramState(Closing):
         place = tuple(Quantity().check(call, "pointer", n) for n in at)
         if len(place) != 3:
             raise ParameterError.invalid(call, "pointer", "x, y and 1 while pressed", pointer)
+        if sound is not None:
+            self._hear(sound, call)
         check_count(self.program, len(inputs))
         pictures = self.program.pictures
         named = zip(inputs, self.program.inputs, strict=True)
@@ -182,7 +200,9 @@ class ProgramState(Closing):
         buffers = [h.buffer(self.device).to(self.device) for h in held]
         output = buffer_zeros(self.shape, self.dtype, device=self.device)
         known = self.frame
-        first = known + 1 if known < wanted else wanted if known == wanted else 0
+        first = wanted
+        if known != wanted and self.program.remembers:
+            first = known + 1 if known < wanted else 0
         for number in range(first, wanted + 1):
             seconds = time if number == wanted and time is not None else number / fps
             self.run(buffers, output, params, Instant(seconds, number, place))
@@ -195,7 +215,8 @@ class ProgramState(Closing):
         """Compute a frame into a buffer; one that is not the next ends or repeats the past."""
         inputs = [*inputs, *self._own()]
         values = {**self._memory.since(moment).given(self.program), **params}
-        plan = self.program.planned(output.shape, output.dtype, values)
+        shapes = {n: b.shape for n, b in zip(self._names, inputs, strict=True)}
+        plan = self.program.planned(output.shape, output.dtype, values, shapes)
         key = [(p.inputs, p.shape, p.dtype) for p in plan], [(b.shape, b.dtype) for b in inputs]
         if self._pipeline is None or key != self._key:
             self._release()

@@ -26,6 +26,7 @@ from dala.gpu.compute.engines.base import Engine, Runner, Storage
 from dala.gpu.compute.lang.inline import can_inline, inline, pointwise, share_args
 from dala.gpu.compute.lang.ir import Program
 from dala.gpu.compute.params import check_mapping
+from dala.trace.recorder import OFF, tracer
 from dala.typing import ParamValue
 
 
@@ -165,7 +166,10 @@ class Pass:
         """Run the pass."""
         check_deadline("Pipeline.run")
         if self.op != "barrier":
-            self.freeze(engine)()
+            if tracer.on and engine.queued:
+                engine.name_work(self.label, tracer.frame)
+            with tracer.span("pass", self.label, device=engine.id) if tracer.on else OFF:
+                self.freeze(engine)()
 
     def run_timed(self, engine: Engine) -> float:
         """Run the pass and return the time it took, in seconds."""

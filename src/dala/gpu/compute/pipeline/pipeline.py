@@ -26,6 +26,7 @@ from dala.gpu.compute.pipeline.fuse import Pass, Stage, fuse
 from dala.gpu.compute.pipeline.reading import CallableCount, CallableSpecs, PipelineReading
 from dala.gpu.compute.stream.job import Job, memory_of
 from dala.resources import Closing
+from dala.trace.recorder import OFF, tracer
 from dala.typing import ParamValue
 
 if TYPE_CHECKING:
@@ -372,10 +373,11 @@ class Pipeline(Closing):
 
     def _plan(self) -> list[Pass]:
         if self._passes is None:
-            nodes = chain(fuse(self._stages))
-            for node in nodes:
-                if node.output is not None:
-                    node.prepare(node.output.engine)
+            with tracer.span("compile", "plan of a pipeline") if tracer.on else OFF:
+                nodes = chain(fuse(self._stages))
+                for node in nodes:
+                    if node.output is not None:
+                        node.prepare(node.output.engine)
             self._passes, self._seconds = nodes, []
         return self._passes
 

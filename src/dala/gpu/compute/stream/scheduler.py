@@ -26,6 +26,7 @@ from dala.errors import DeviceError, FreedError
 from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.stream.command import CommandState
 from dala.gpu.compute.stream.job import FREED, Job, check_alive, is_freed, name_command, where
+from dala.trace.recorder import OFF, tracer
 
 #: Seconds to wait for jobs at interpreter exit that a device cannot end.
 EXIT_TIMEOUT: Final = 10.0
@@ -198,7 +199,8 @@ class Queue:
         try:
             with applied(job.scope):
                 job.scope.check(job.name)
-                job.run()
+                with tracer.span("job", job.name) if tracer.on else OFF:
+                    job.run()
         except (AttributeError, TypeError):
             check_alive(job)  # raises if a buffer was freed meanwhile
             raise

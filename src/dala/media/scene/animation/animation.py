@@ -17,18 +17,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from dala import forks
 from dala.errors import DalaError, ParameterError
-from dala.media.scene.animation.keyframes import (
-    CALL,
-    DIGITS,
-    AnimatedValue,
-    Keyframe,
-    KeyframeCurve,
-    check_duration,
-    check_keyframes,
-    check_seconds,
-    check_time,
-    two_keyframes,
-)
+from dala.media.scene.animation import keyframes as k
+from dala.media.scene.animation.keyframes import AnimatedValue, Keyframe
 from dala.media.sources.easing import EasingLike
 
 if TYPE_CHECKING:
@@ -56,7 +46,7 @@ class Followed(Protocol):
         """Return a number from 0 to 1 for a time of the scene."""
 
 
-class Animation(KeyframeCurve):
+class Animation(k.KeyframeCurve):
     """The animation of a property from one value to another, or through keyframes.
 
     Args:
@@ -112,14 +102,14 @@ class Animation(KeyframeCurve):
         if by is not None:
             duration = _check_by(by, duration, delay, repeat, yoyo)
         if keyframes is None:
-            frames = two_keyframes(property, now if from_ is None else from_, to, duration)
+            frames = k.two_keyframes(property, now if from_ is None else from_, to, duration)
         elif from_ is not None or to is not None:
-            raise ParameterError(f"{CALL}: give keyframes, or from_ and to, not both.")
+            raise ParameterError(f"{k.CALL}: give keyframes, or from_ and to, not both.")
         else:
-            frames = check_keyframes(keyframes)
+            frames = k.check_keyframes(keyframes)
         if on_end is not None and not callable(on_end):
-            raise ParameterError.invalid(CALL, "on_end", "a function", on_end)
-        run = check_duration(duration, frames[-1][0])
+            raise ParameterError.invalid(k.CALL, "on_end", "a function", on_end)
+        run = k.check_duration(duration, frames[-1][0])
         is_color = getattr(node, "is_color", None)
         colors = is_color(property) if callable(is_color) else None
         is_held = getattr(node, "is_held", None)
@@ -132,12 +122,12 @@ class Animation(KeyframeCurve):
                 check(property, value)
         self.node = node
         self.easing = easing
-        self.delay = check_seconds("delay", delay)
+        self.delay = k.check_seconds("delay", delay)
         self.keyframes = keyframes
         #: What it follows instead of time; None for time.
         self.by = by
         self.on_end = on_end
-        self._set_start(None if start is None else check_time("start", start))
+        self._set_start(None if start is None else k.check_time("start", start))
         #: The error of the animation or of ``on_end``, if any.
         self.error: Exception | None = None
         self._number = 0
@@ -189,10 +179,10 @@ class Animation(KeyframeCurve):
         #: The scene's time that ``delay`` counts from; None until it is added.
         self.start = start
         #: The scene's time at which the first run begins.
-        self.begin = round((start or 0.0) + self.delay, DIGITS)
+        self.begin = round((start or 0.0) + self.delay, k.DIGITS)
         #: The scene's time at which the last run ends; infinite if it never does.
         length = math.inf if self.by is not None else self.length
-        self.end = round(self.begin + length, DIGITS)
+        self.end = round(self.begin + length, k.DIGITS)
 
     def _finish(self) -> None:
         """Call ``on_end``, once."""
@@ -274,10 +264,12 @@ class Animator:
     def add(self, animation: Animation) -> Animation:
         """Add an animation. Without a ``start`` of its own it starts at the current time."""
         if not isinstance(animation, Animation):
-            raise ParameterError.invalid(CALL, "animation", "an Animation", animation)
+            raise ParameterError.invalid(k.CALL, "animation", "an Animation", animation)
         with self._lock:
             if animation._animator is not None or animation._done:
-                raise ParameterError(f"{CALL}: {animation!r} was already added. Create a new one.")
+                raise ParameterError(
+                    f"{k.CALL}: {animation!r} was already added. Create a new one."
+                )
             if animation.start is None:
                 animation._set_start(self._now(animation.node))
             self._count += 1
@@ -298,7 +290,7 @@ class Animator:
         if not self._tracks and type(time) is float and math.isfinite(time):
             self.time = time
             return False
-        time = check_time("time", time)
+        time = k.check_time("time", time)
         with self._lock:
             self.time = time
             changed, ended = self._apply(time)
@@ -422,10 +414,10 @@ def _takes_one(function: Callable[..., object]) -> bool:
 def _check_by(by: Followed, duration: float | None, delay: float, repeat: int, yoyo: bool) -> float:
     """Return the duration of a run that follows something else than time: 1."""
     if not callable(getattr(by, "at", None)):
-        raise ParameterError.invalid(CALL, "by", "a level, as scene.level returns one", by)
+        raise ParameterError.invalid(k.CALL, "by", "a level, as scene.level returns one", by)
     if duration is not None or delay or repeat or yoyo:
         raise ParameterError(
-            f"{CALL}: with by, the value follows it and not time. Leave out duration, delay, "
+            f"{k.CALL}: with by, the value follows it and not time. Leave out duration, delay, "
             "repeat and yoyo."
         )
     return 1.0

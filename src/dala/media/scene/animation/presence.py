@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast
 
+from dala.trace.recorder import OFF, tracer
+
 if TYPE_CHECKING:
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.nodes.node import Node
@@ -69,7 +71,8 @@ class Presence:
             if node.present:
                 local, _ = self._time_in(node.parent)
                 if local is not None:
-                    cast(Moving, node).advance(local)
+                    with tracer.span("compose", node.id) if tracer.on else OFF:
+                        cast(Moving, node).advance(local)
 
     def _time_in(self, group: GroupNode | None) -> tuple[Moment | None, bool]:
         """Return the time inside a group, and whether the group is near."""

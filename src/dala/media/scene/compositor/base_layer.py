@@ -11,17 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from dala.gpu.compute.composite import (
-    DRAW,
-    NEAREST,
-    OPAQUE,
-    PICTURE,
-    RING,
-    SHADOW,
-    TINT,
-    Compositor,
-    Rect,
-)
+from dala.gpu.compute import composite as c
+from dala.gpu.compute.composite import Compositor, Rect
 from dala.media.scene.boxes import PlacedBox
 from dala.media.scene.compositor.display_list import DisplayList, record
 from dala.media.scene.compositor.framebuffers import Color, DrawSurface
@@ -35,7 +26,7 @@ _LAST_INTERVAL: Final = 64
 #: The draws must cost this many times as much as one picture.
 _WORTH: Final = 4.0
 #: Cost per pixel by kind of draw; scaled pictures cost more.
-_COSTS: Final = {PICTURE: 1.0, RING: 2.0, SHADOW: 8.0, TINT: 2.0}
+_COSTS: Final = {c.PICTURE: 1.0, c.RING: 2.0, c.SHADOW: 8.0, c.TINT: 2.0}
 _SCALED: Final = 2.0
 
 
@@ -98,9 +89,9 @@ class BaseLayer:
         surface = self._surface
         assert surface is not None
         place = PlacedBox.flat(surface.width, surface.height)
-        flags = self._flags | NEAREST | (OPAQUE if self._background[3] == 255 else 0)
-        made = record(PICTURE, place, surface.rect, flags, picture=surface.picture)
-        return np.frombuffer(made, DRAW)
+        flags = self._flags | c.NEAREST | (c.OPAQUE if self._background[3] == 255 else 0)
+        made = record(c.PICTURE, place, surface.rect, flags, picture=surface.picture)
+        return np.frombuffer(made, c.DRAW)
 
     def close(self) -> None:
         """Free the cache."""
@@ -112,7 +103,7 @@ class BaseLayer:
 def _worth(draws: NDArray, rects: list[Rect]) -> float:
     """Return the cost of draws inside rectangles, relative to one picture over all of them."""
     cost = np.array([_COSTS.get(kind, 0.5) for kind in draws["kind"].tolist()])
-    scaled = (draws["kind"] == PICTURE) & (draws["flags"] & NEAREST == 0)
+    scaled = (draws["kind"] == c.PICTURE) & (draws["flags"] & c.NEAREST == 0)
     cost += scaled * (_SCALED * draws["taps_x"] * draws["taps_y"])
     total = pixels = 0.0
     for x0, y0, x1, y1 in rects:

@@ -23,6 +23,7 @@ from dala.media.scene.compositor.damage import Change, Key, common, rearranged
 from dala.media.scene.compositor.framebuffers import MOST_TAPS
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
+from dala.trace.recorder import OFF, tracer
 
 if TYPE_CHECKING:
     from dala.media.scene.compositor.drawing import NodeDrawer
@@ -289,7 +290,8 @@ class DisplayList:
             try:
                 check_deadline("Scene.render")
                 if not item.moved or self.order_changed or not drawer.move(item):
-                    self._take(item, drawer.draws(item))
+                    with tracer.span("compose", item.node.id) if tracer.on else OFF:
+                        self._take(item, drawer.draws(item))
             except BaseException:
                 self.stale = stale[number:]  # they are still stale if the frame fails
                 raise

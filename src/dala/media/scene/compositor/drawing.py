@@ -11,22 +11,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from dala.gpu.compute import Buffer
-from dala.gpu.compute.composite import (
-    DRAW,
-    FILL,
-    LINEAR,
-    NEAREST,
-    OPAQUE,
-    PICTURE,
-    RING,
-    SHADOW,
-    TINT,
-    Compositor,
-    Picture,
-    Rect,
-)
+from dala.gpu.compute import composite as c
+from dala.gpu.compute.composite import Compositor, Picture, Rect
 from dala.media.filters.plans import plan
 from dala.media.scene.boxes import Box, PlacedBox
+from dala.media.scene.compositor import painting
 from dala.media.scene.compositor.damage import area, common, union
 from dala.media.scene.compositor.display_list import (
     BLEND,
@@ -47,15 +36,7 @@ from dala.media.scene.compositor.filtering import (
     keep_alpha,
 )
 from dala.media.scene.compositor.framebuffers import DrawSurface
-from dala.media.scene.compositor.painting import (
-    Figure,
-    due_effects,
-    edges_inside,
-    inset_box,
-    paint,
-    whole_of,
-    with_margin,
-)
+from dala.media.scene.compositor.painting import Figure
 from dala.media.scene.nodes.node import Content
 from dala.media.scene.nodes.timeline import TimelineNode
 
@@ -80,7 +61,7 @@ class NodeDrawer:
 
     def __init__(self, compositor: Compositor, linear: bool) -> None:
         self.compositor = compositor
-        self.flags = LINEAR if linear else 0
+        self.flags = c.LINEAR if linear else 0
         #: Intermediate pictures drawn in this frame, and filter lists run.
         self.passes = 0
         self.filtered = 0
@@ -106,7 +87,9 @@ class NodeDrawer:
             u0, v0, u1, v1 = (at / content.reduction for at in place.crop)
             place = place._replace(crop=(u0, v0, u1, v1))
         if content.picture is not None and any(content.margin):
-            place = with_margin(place, content)._replace(crop=whole_of(content.picture))
+            place = painting.with_margin(place, content)._replace(
+                crop=painting.whole_of(content.picture)
+            )
         figure = Figure(item, values, content, place)
         effects = [e for e in node.effects if e.present and e.property_values["visible"]]
         if effects:
@@ -156,7 +139,7 @@ class NodeDrawer:
             return True
         flags = movable.flags
         if movable.fits and (x - movable.hw) % 1 == 0 and (y - movable.hh) % 1 == 0:
-            flags |= NEAREST
+            flags |= c.NEAREST
         center = on_grid(x), on_grid(y)
         _write_position(draw.record, 8, flags, movable.number, x0, y0, x1, y1, *center)
         movable.x, movable.y, draw.version = x, y, version
@@ -188,10 +171,10 @@ class NodeDrawer:
             width = 0.0
         under = place, radius
         if width > 1 and color[3] == 255:
-            under = inset_box(place, radius, min(1.0, width - 1.0))
+            under = painting.inset_box(place, radius, min(1.0, width - 1.0))
         found = [self._content(content, under[0], rect, *look, under[1])]
         if width > 0:
-            ring = record(RING, place, rect, self.flags, *look, radius, width, color)
+            ring = record(c.RING, place, rect, self.flags, *look, radius, width, color)
             found.append(Draw("border", ring))
         return found
 
@@ -202,13 +185,13 @@ class NodeDrawer:
         picture, flags = content.picture, self.flags
         if picture is not None:
             if content.opaque:
-                flags |= OPAQUE
+                flags |= c.OPAQUE
             left, top = place.cx - place.hw, place.cy - place.hh
             if texels_fit(place) and left % 1 == 0 and top % 1 == 0:
-                flags |= NEAREST
+                flags |= c.NEAREST
         made = record(
-            FILL if picture is None else PICTURE, place, rect, flags, blend, opacity, radius, 0.0,
-            content.color, picture,
+            c.FILL if picture is None else c.PICTURE, place, rect, flags, blend, opacity, radius,
+            0.0, content.color, picture,
         )  # fmt: skip
         return Draw("content", made, content.version)
 
@@ -218,15 +201,15 @@ class NodeDrawer:
         dx, dy, blur, color = values["shadow"]
         sigma = blur / 2
         place = place._replace(cx=place.cx + dx, cy=place.cy + dy)
-        kind, width, picture, version = SHADOW, sigma, None, 0
+        kind, width, picture, version = c.SHADOW, sigma, None, 0
         if content.picture is None:
             opacity = opacity * content.color[3] / 255
         elif not content.opaque:
-            kind, width, picture, version = TINT, 0.0, content.picture, content.version
+            kind, width, picture, version = c.TINT, 0.0, content.picture, content.version
             if sigma > 0:
                 blurred = self._blurred_shape(figure, sigma)
                 picture, version, radius = blurred.picture, blurred.version, 0.0
-                _, _, wide, high = crop = whole_of(picture)
+                _, _, wide, high = crop = painting.whole_of(picture)
                 place = place._replace(hw=wide / 2, hh=high / 2, crop=crop)
         rect = bounds(place, clip, 3 * width)
         if rect is None:
@@ -242,7 +225,7 @@ class NodeDrawer:
         height = math.ceil(2 * place.hh) + 2 * margin
         surface = self.surface_for(item, "shadow", width, height)
         flat = place._replace(cx=width / 2, cy=height / 2, cos=1.0, sin=0.0)
-        draw = record(TINT, flat, surface.rect, radius=figure.radius, color=_WHITE,
+        draw = record(c.TINT, flat, surface.rect, radius=figure.radius, color=_WHITE,
                       picture=content.picture)  # fmt: skip
 
         def run(filters: ItemFilters) -> Buffer:
@@ -256,7 +239,7 @@ class NodeDrawer:
         """Draw shadow, content and border into one picture, which fades or blends as a whole."""
         item, clip = figure.item, figure.item.clip
         parts = self._parts(figure, _EVERYWHERE, _SOLID)
-        array = np.frombuffer(b"".join(d.record for d in parts), DRAW).copy()
+        array = np.frombuffer(b"".join(d.record for d in parts), c.DRAW).copy()
         region = reduce(union, (d.rect for d in parts))
         if area(region) > 4 * clip[2] * clip[3]:
             region = common(region, clip)
@@ -273,7 +256,7 @@ class NodeDrawer:
         rect = bounds(flat, clip)
         if rect is None:
             return []
-        made = record(PICTURE, flat, rect, self.flags | NEAREST, *look, picture=surface.picture)
+        made = record(c.PICTURE, flat, rect, self.flags | c.NEAREST, *look, picture=surface.picture)
         return [Draw("isolated", made, surface.version)]
 
     # groups and effects -------------------------------------------------------------------------
@@ -289,9 +272,9 @@ class NodeDrawer:
     def _layer(self, item: DisplayItem, inner: DisplayList, name: str) -> DrawSurface:
         surface = self.surface_for(item, name, inner.width, inner.height)
         inner.refresh(self)
-        due = due_effects(inner, clear=True)
+        due = painting.due_effects(inner, clear=True)
         surface.add_damage([rect for _, rect in inner.changes])
-        if paint(self, inner, surface, due, _CLEAR):
+        if painting.paint(self, inner, surface, due, _CLEAR):
             self.passes += 1
         inner.painted()
         return surface
@@ -324,7 +307,9 @@ class NodeDrawer:
         left = top = right = bottom = 0
         if content.picture is None or not content.opaque:
             margin = min(extent_of(effects), (LARGEST - max(width, height)) // 2)
-            left, top, right, bottom = (margin * side for side in edges_inside(place, item.clip))
+            left, top, right, bottom = (
+                margin * side for side in painting.edges_inside(place, item.clip)
+            )
         spread = left + top + right + bottom > 0
         stage = self.surface_for(item, "stage", left + width + right, top + height + bottom)
         flat = place._replace(
@@ -334,7 +319,7 @@ class NodeDrawer:
             rect = left, top, left + width, top + height
             draws = self._content_and_border(Figure(item, values, content, flat), rect, _SOLID)
             box = Content(width, height, margin=(left, top, right, bottom))
-            place = with_margin(place, box)
+            place = painting.with_margin(place, box)
         else:
             draws = [self._content(content, flat, stage.rect)]
         records = b"".join(draw.record for draw in draws)
@@ -349,7 +334,7 @@ class NodeDrawer:
             stage.width, stage.height, made.picture, made.version,
             opaque=opaque and keep_alpha(e.filter for e in effects), finished=spread,
         )  # fmt: skip
-        return Figure(item, values, shown, place._replace(crop=whole_of(made.picture)))
+        return Figure(item, values, shown, place._replace(crop=painting.whole_of(made.picture)))
 
     def _below(self, item: DisplayItem) -> list[Draw]:
         """Return the draws of a backdrop effect; painting fills its picture."""
@@ -383,7 +368,7 @@ class NodeDrawer:
         found = [self._content(content, place, rect, *look)]
         if values["border_width"] > 0:
             border = values["border_width"], values["border_color"]
-            ring = record(RING, place, rect, self.flags, *look, *border)
+            ring = record(c.RING, place, rect, self.flags, *look, *border)
             found.append(Draw("border", ring))
         return found
 
@@ -405,7 +390,7 @@ class NodeDrawer:
     ) -> Buffer:  # fmt: skip
         """Return a part of a picture at a size, on the surface of an item under a name."""
         surface = self.surface_for(item, name, *size)
-        draw = record(PICTURE, PlacedBox.flat(*size, crop), surface.rect, flags, picture=picture)
+        draw = record(c.PICTURE, PlacedBox.flat(*size, crop), surface.rect, flags, picture=picture)
         surface.draw(draw, None, _CLEAR)
         return surface.buffer
 

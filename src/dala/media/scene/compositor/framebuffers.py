@@ -15,16 +15,9 @@ import numpy as np
 
 from dala.budget import Charging
 from dala.gpu.compute import Buffer
+from dala.gpu.compute import composite as c
 from dala.gpu.compute.buffer import BorrowedBuffer, allocate
-from dala.gpu.compute.composite import (
-    DRAW,
-    NEAREST,
-    ComposedFrame,
-    Compositor,
-    Picture,
-    Rect,
-    on_grid,
-)
+from dala.gpu.compute.composite import Compositor, Picture, Rect
 from dala.typing import NDArray
 
 Color = tuple[int, int, int, int]
@@ -81,13 +74,13 @@ class DrawSurface:
         self, draws: bytes | NDArray, rects: list[Rect] | None, background: Color | None
     ) -> None:
         """Draw records inside rectangles, which must not overlap, or everywhere."""
-        array = np.frombuffer(draws, DRAW) if isinstance(draws, bytes) else draws
+        array = np.frombuffer(draws, c.DRAW) if isinstance(draws, bytes) else draws
         where = [self.rect] if rects is None else rects
         if self.reduction > 1:
             array, where = reduced(array, self.reduction), [self.rect]
         storage = self.buffer.storage_to_write("Scene.render")
         self.compositor.composer.compose(
-            ComposedFrame(storage, self.width, self.height, array, where, background)
+            c.ComposedFrame(storage, self.width, self.height, array, where, background)
         )
         self.version += 1
 
@@ -118,13 +111,13 @@ def reduced(draws: NDArray, times: int) -> NDArray:
     for first, last in (("x0", "x1"), ("y0", "y1")):
         made[first] //= times
         made[last] = -(-made[last] // times)
-    made["flags"] &= ~NEAREST
+    made["flags"] &= ~c.NEAREST
     many = times * np.maximum(made["sx"], made["sy"]) > 2
     for scale, taps in (("sx", "taps_x"), ("sy", "taps_y")):
         made[scale] *= times
         count = np.clip(np.ceil(made[scale] / 2 - 1e-6), 1, MOST_TAPS)
         made[taps] = np.where(many, count, 1)
-    return on_grid(made)
+    return c.on_grid(made)
 
 
 class FrameView(BorrowedBuffer):

@@ -17,6 +17,7 @@ from dala.media.scene.compositor.framebuffers import Color, DrawSurface
 from dala.media.scene.compositor.pictures import LivePicture
 from dala.media.scene.nodes.node import Content
 from dala.media.scene.nodes.property_types import Values
+from dala.trace.recorder import traced
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ def due_effects(layer: DisplayList, clear: bool) -> list[DisplayItem]:
     return due
 
 
+@traced("compose", "paint")
 def paint(
     drawer: NodeDrawer,
     layer: DisplayList,

@@ -8,22 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from dala.extensions import TARGET_MODULES
 from dala.media.scene.file.record import is_model_file
-from dala.media.scene.nodes.json_types import (
-    Field,
-    FixedList,
-    JsonBoolean,
-    JsonChoice,
-    JsonItem,
-    JsonNumber,
-    JsonObject,
-    JsonString,
-    JsonType,
-    JsonValue,
-    OneOf,
-    PositiveNumber,
-    Schema,
-    join,
-)
+from dala.media.scene.nodes import json_types as j
 from dala.media.scene.nodes.property_types import PLACES, AnchorType, plain_json
 from dala.media.scene.options import FollowOptions, fields_of
 
@@ -31,33 +16,33 @@ if TYPE_CHECKING:
     from dala.media.scene.follow.follower import Follow, FollowTarget
     from dala.media.scene.scene import Scene
 
-_ID: Final = JsonString("the id of a node", shortest=1)
-_NAME: Final = JsonString("the name of a point", shortest=1)
-_SHARE: Final = JsonNumber(0.0, 1.0)
+_ID: Final = j.JsonString("the id of a node", shortest=1)
+_NAME: Final = j.JsonString("the name of a point", shortest=1)
+_SHARE: Final = j.JsonNumber(0.0, 1.0)
 
 
-class _OptionsType(JsonType):
+class _OptionsType(j.JsonType):
     """Options of a model: numbers, true or false, by name."""
 
     expected = "an object of numbers"
-    _item = OneOf(JsonNumber(), JsonBoolean())
+    _item = j.OneOf(j.JsonNumber(), j.JsonBoolean())
 
     form = dict
 
-    def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
+    def check_inside(self, value: j.JsonValue, at: str, problems: list[str]) -> None:
         """Append lines for the values."""
         for name, item in value.items():
-            self._item.check(item, join(at, name), problems)
+            self._item.check(item, j.join(at, name), problems)
 
-    def schema(self) -> Schema:
+    def schema(self) -> j.Schema:
         """Return an object of numbers."""
         return {"type": "object", "additionalProperties": self._item.schema()}
 
 
-class _TargetType(JsonObject):
+class _TargetType(j.JsonObject):
     """A target: one of a point, a bone and a box."""
 
-    def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
+    def check_inside(self, value: j.JsonValue, at: str, problems: list[str]) -> None:
         """Append lines, and one unless there is one kind of target."""
         super().check_inside(value, at, problems)
         kinds = [kind for kind in ("point", "bone", "box") if value.get(kind)]
@@ -69,47 +54,51 @@ class _TargetType(JsonObject):
 TARGET: Final = _TargetType(
     "a target",
     {
-        "video": Field(_ID, "Id of the video node.", required=True),
-        "model": Field(
-            JsonString("the name of a model, or the path of an ONNX file", shortest=1),
+        "video": j.Field(_ID, "Id of the video node.", required=True),
+        "model": j.Field(
+            j.JsonString("the name of a model, or the path of an ONNX file", shortest=1),
             "Name of the model, or the path of an ONNX file (relative to the scene file).",
             required=True,
         ),
-        "point": Field(_NAME, "A named point, such as 'nose'."),
-        "bone": Field(FixedList("[first, second]", _NAME, _NAME), "Two named points."),
-        "box": Field(JsonBoolean(), "True for the bounding box."),
-        "which": Field(
-            OneOf(JsonChoice(("largest", "surest", "left", "right")), JsonNumber(1, integer=True)),
+        "point": j.Field(_NAME, "A named point, such as 'nose'."),
+        "bone": j.Field(j.FixedList("[first, second]", _NAME, _NAME), "Two named points."),
+        "box": j.Field(j.JsonBoolean(), "True for the bounding box."),
+        "which": j.Field(
+            j.OneOf(
+                j.JsonChoice(("largest", "surest", "left", "right")), j.JsonNumber(1, integer=True)
+            ),
             "'largest', 'surest', an id, or of hands 'left' or 'right'.",
         ),
-        "at": Field(
-            OneOf(JsonNumber(), AnchorType().json),
+        "at": j.Field(
+            j.OneOf(j.JsonNumber(), AnchorType().json),
             "Where on the bone (0 to 1) or in the box (a name or fractions) the target is.",
         ),
-        "label": Field(JsonString("a class", shortest=1), "The class to find, such as 'person'."),
-        "smooth": Field(
-            OneOf(JsonBoolean(), PositiveNumber()),
+        "label": j.Field(
+            j.JsonString("a class", shortest=1), "The class to find, such as 'person'."
+        ),
+        "smooth": j.Field(
+            j.OneOf(j.JsonBoolean(), j.PositiveNumber()),
             "Smoothing over time: on, off, or a cutoff in Hz.",
         ),
-        "least": Field(_SHARE, "The least score of a point."),
-        "wait": Field(JsonBoolean(), "Whether a presentation waits for the model."),
-        "provider": Field(JsonString("a provider", shortest=1), "The provider of the model."),
-        "options": Field(_OptionsType(), "Options of the model, such as the score."),
+        "least": j.Field(_SHARE, "The least score of a point."),
+        "wait": j.Field(j.JsonBoolean(), "Whether a presentation waits for the model."),
+        "provider": j.Field(j.JsonString("a provider", shortest=1), "The provider of the model."),
+        "options": j.Field(_OptionsType(), "Options of the model, such as the score."),
     },
 )
 
-FOLLOW: Final = JsonObject(
+FOLLOW: Final = j.JsonObject(
     "a node that follows",
     {
-        "node": Field(_ID, "Id of the node.", required=True),
-        "target": Field(TARGET, "What it follows.", required=True),
+        "node": j.Field(_ID, "Id of the node.", required=True),
+        "target": j.Field(TARGET, "What it follows.", required=True),
         **fields_of(FollowOptions),
     },
 )
 
 
 def load_follow(
-    scene: Scene, item: JsonItem, path: Callable[[str, str], str], at: str
+    scene: Scene, item: j.JsonItem, path: Callable[[str, str], str], at: str
 ) -> Follow | None:
     """Let a node follow as an entry of a file says; None if a node of it was refused.
 
@@ -127,7 +116,7 @@ def load_follow(
     return scene.follow(node, made, **given)
 
 
-def save_follow(follow: Follow, path: Callable[[str], JsonValue]) -> JsonItem | None:
+def save_follow(follow: Follow, path: Callable[[str], j.JsonValue]) -> j.JsonItem | None:
     """Return the entry of a file for a node that follows; None if no file can name its target."""
     saved = follow.target.saved()
     if saved is None:
@@ -135,7 +124,7 @@ def save_follow(follow: Follow, path: Callable[[str], JsonValue]) -> JsonItem | 
     target = {"video": follow.target.video.id, **plain_json(dict(saved))}
     if isinstance(target.get("model"), str) and is_model_file(target["model"]):
         target["model"] = path(target["model"])
-    made: JsonItem = {"node": follow.node.id, "target": target}
+    made: j.JsonItem = {"node": follow.node.id, "target": target}
     options, turns = follow.options, follow.target.turns
     usual = {
         "scale": 1.0 if turns and not options.fit and not options.crop else None,

@@ -20,29 +20,13 @@ from dala.arguments import checked_path
 from dala.budget import Charging, check_deadline, checked
 from dala.errors import DalaError, ParameterError, SceneFileError, describe
 from dala.media.filters.sizes import with_size
+from dala.media.scene.file import record as files
 from dala.media.scene.file.cost import NODE_BYTES, SceneCost, check_ids, walk
 from dala.media.scene.file.follows import load_follow
-from dala.media.scene.file.record import (
-    FILE_PARAMS,
-    AnimationEntry,
-    FileRecord,
-    NodeEntry,
-    is_file_param,
-    is_font_file,
-    names_file,
-    record_of,
-    remember,
-)
 from dala.media.scene.file.save import save_scene, scene_to_dict
 from dala.media.scene.file.schema import check_version, copied, newest, scene_object, schema
-from dala.media.scene.nodes.json_types import (
-    JsonData,
-    JsonDict,
-    JsonItem,
-    JsonValue,
-    join,
-    without_call,
-)
+from dala.media.scene.nodes import json_types as j
+from dala.media.scene.nodes.json_types import JsonData
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.property_types import FontType, PathType, Value, Values
 from dala.media.scene.nodes.registry import NODE_TYPES
@@ -50,6 +34,7 @@ from dala.media.scene.scene import Scene
 from dala.memory import check
 from dala.typing import PathLike
 from dala.untrusted.address import has_control, is_text, scheme_of
+from dala.untrusted.opened import readable
 
 if TYPE_CHECKING:
     from dala.media.scene.animation.animation import Animation
@@ -127,7 +112,7 @@ def plan_scene(
 
 def _checked(
     source: PathLike | Mapping[str, JsonData], memory: int | str | None
-) -> tuple[str, JsonItem, Path, list[str]]:
+) -> tuple[str, j.JsonItem, Path, list[str]]:
     """Return the name of a scene file, its contents, its folder, and its mistakes."""
     if isinstance(source, Mapping):
         name, data, folder = "scene", dict(source), Path(".")
@@ -148,12 +133,14 @@ def _checked(
             check(NODE_BYTES * cost.nodes, "load_scene")
             scene_object().check(data, "", problems)
             check_ids(data, problems)
+            if len(problems) >= j.MAX_PROBLEMS:
+                problems.append("there are more mistakes, which were not looked for.")
     except RecursionError:
         problems.append("nodes: groups are nested too deep.")
     return name, data, folder, problems
 
 
-def read(path: PathLike) -> JsonValue:
+def read(path: PathLike) -> j.JsonValue:
     """Return the contents of a JSON file.
 
     Raises:
@@ -190,8 +177,8 @@ def _constant(text: str) -> NoReturn:
     raise _NotANumber(text)
 
 
-def _object(pairs: list[tuple[str, JsonValue]]) -> JsonDict:
-    made = JsonDict(pairs)
+def _object(pairs: list[tuple[str, j.JsonValue]]) -> j.JsonDict:
+    made = j.JsonDict(pairs)
     if len(made) < len(pairs):
         counts = Counter(key for key, _ in pairs)
         made.repeated = tuple(key for key, times in counts.items() if times > 1)
@@ -204,7 +191,7 @@ def _object(pairs: list[tuple[str, JsonValue]]) -> JsonDict:
 class _Loader:
     """Makes a scene from a checked file; ``home`` is the location of an inner scene."""
 
-    data: JsonItem
+    data: j.JsonItem
     base: Path
     device: str | None
     problems: list[str]
@@ -213,13 +200,13 @@ class _Loader:
     place: Place | None = None
 
     def __post_init__(self) -> None:
-        self.record = FileRecord(self.data, self.base)
+        self.record = files.FileRecord(self.data, self.base)
         self.taken = {item["id"] for _, item in walk(self.data) if "id" in item}
         #: The numbers that are left for nodes without ids, by type.
         self.numbers: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
         #: Animations, and effects listed before their input: made after all other nodes.
         self.later: list[
-            tuple[NodeBuilder, JsonItem, str, tuple[str | None, str | None] | None]
+            tuple[NodeBuilder, j.JsonItem, str, tuple[str | None, str | None] | None]
         ] = []
 
     def scene(self) -> Scene:
@@ -230,7 +217,7 @@ class _Loader:
         made = Scene(*size, device=self.device, memory=self.memory, **options)
         try:
             made.duration = data.get("duration")
-            self._nodes(made, data["nodes"], join(self.home, "nodes"))
+            self._nodes(made, data["nodes"], j.join(self.home, "nodes"))
             for group, item, at, after in checked(self.later, "load_scene"):
                 if item["type"] == "animation":
                     self._animate(made, item, at, after)
@@ -246,16 +233,16 @@ class _Loader:
                 link = self._attempt(at, load_follow, made, item, self._kept, at)
                 if link is not None:
                     self.record.follows[link] = item
-            remember(made, self.record)
+            files.remember(made, self.record)
         except BaseException:
             made.close()
             raise
         return made
 
-    def _items(self, name: str) -> Iterator[tuple[str, JsonItem]]:
+    def _items(self, name: str) -> Iterator[tuple[str, j.JsonItem]]:
         """Yield the entries of a list of the file, with their locations."""
         for number, item in checked(enumerate(self.data.get(name, ())), "load_scene"):
-            yield f"{join(self.home, name)}[{number}]", item
+            yield f"{j.join(self.home, name)}[{number}]", item
 
     def _attempt(self, at: str, call: Callable[[*Ts], T], *args: *Ts) -> T | None:
         """Return the result of a call; an error is reported with its location."""
@@ -264,10 +251,10 @@ class _Loader:
         except SceneFileError as error:
             self.problems += error.problems
         except (DalaError, OSError, ValueError) as error:
-            self.problems.append(f"{at}: {without_call(error)}")
+            self.problems.append(f"{at}: {readable(j.without_call(error))}")
         return None
 
-    def _nodes(self, home: NodeBuilder, items: list[JsonItem], at: str) -> None:
+    def _nodes(self, home: NodeBuilder, items: list[j.JsonItem], at: str) -> None:
         before = None
         for i, item in checked(enumerate(items), "load_scene"):
             here = f"{at}[{i}]"
@@ -282,12 +269,12 @@ class _Loader:
             if node is not None and NODE_TYPES[item["type"]].HOLDS == "nodes":
                 self._nodes(node, item.get("nodes", []), f"{here}.nodes")  # type: ignore[arg-type]
 
-    def _is_early(self, scene: Scene, item: JsonItem) -> bool:
+    def _is_early(self, scene: Scene, item: j.JsonItem) -> bool:
         """Return whether the input of an effect comes later in the file."""
         given = item.get("input", "")
         return given != "" and given not in scene._nodes
 
-    def _make(self, home: NodeBuilder, item: JsonItem, at: str) -> Node:
+    def _make(self, home: NodeBuilder, item: j.JsonItem, at: str) -> Node:
         cls = NODE_TYPES[item["type"]]
         given = {"id": item.get("id") or self._id(cls.type)}
         paths: dict[str, str | int] = {}
@@ -308,16 +295,16 @@ class _Loader:
             given[name] = value
         if cls.EXTRA:
             extra = item.get(cls.EXTRA) or {}
-            found = {k: self._param(k, v, join(f"{at}.params", k)) for k, v in extra.items()}
+            found = {k: self._param(k, v, j.join(f"{at}.params", k)) for k, v in extra.items()}
             given |= with_size(str(item.get("filter")), found)
         if cls.HOLDS == "scene":
             made = self._inner(home, item["scene"], f"{at}.scene", given)
         else:
             made = getattr(home, f"add_{cls.type}")(**given)
-        self.record.nodes[made] = NodeEntry(item, paths)
+        self.record.nodes[made] = files.NodeEntry(item, paths)
         return made
 
-    def _inner(self, home: NodeBuilder, data: JsonItem, at: str, given: Values) -> Node:
+    def _inner(self, home: NodeBuilder, data: j.JsonItem, at: str, given: Values) -> Node:
         """Add an inner scene, which is closed together with the outer one."""
         outer = home.scene_of()
         loader = _Loader(data, self.base, outer.device, self.problems, at, self.memory, self.place)
@@ -342,7 +329,7 @@ class _Loader:
     def _animate(
         self,
         scene: Scene,
-        item: JsonItem,
+        item: j.JsonItem,
         at: str,
         after: tuple[str | None, str | None] | None,
     ) -> None:
@@ -350,9 +337,9 @@ class _Loader:
             return  # the node was refused, which is already reported
         made = self._attempt(at, self._animation, scene, item)
         if made is not None:
-            self.record.animations[made] = AnimationEntry(item, after)
+            self.record.animations[made] = files.AnimationEntry(item, after)
 
-    def _animation(self, scene: Scene, item: JsonItem) -> Animation:
+    def _animation(self, scene: Scene, item: j.JsonItem) -> Animation:
         given = {k: _tuples(v) for k, v in item.items() if k != "type" and v is not None}
         if "from" in given:
             given["from_"] = given.pop("from")
@@ -361,7 +348,7 @@ class _Loader:
         level = given.pop("level", None)
         return scene.add_animation(**given, by=None if level is None else scene.level(**level))
 
-    def _lay_out(self, scene: Scene, item: JsonItem) -> None:
+    def _lay_out(self, scene: Scene, item: j.JsonItem) -> None:
         nodes = item["nodes"]
         if not isinstance(nodes, list):
             nodes = int(nodes)
@@ -406,7 +393,7 @@ class _Loader:
                 return value
             made = place.open(value, "scene", argument="source", base=self.base)
         except DalaError as error:
-            raise SceneFileError("", [f"{at}: {without_call(error)}"]) from None
+            raise SceneFileError("", [f"{at}: {j.without_call(error)}"]) from None
         self.record.files.add(made.name)
         return made
 
@@ -422,28 +409,28 @@ class _Loader:
             return tuple(str(self._font(f, f"{at}[{i}]")) for i, f in enumerate(font))
         from dala.media.text.fonts.faces import find
 
-        found = self._kept(font, at) if is_font_file(font) else font
+        found = self._kept(font, at) if files.is_font_file(font) else font
         try:
             find(found)
         except DalaError as error:
-            raise SceneFileError("", [f"{at}: {without_call(error)}"]) from None
+            raise SceneFileError("", [f"{at}: {j.without_call(error)}"]) from None
         return found
 
-    def _transition(self, value: JsonValue, at: str) -> JsonValue:
+    def _transition(self, value: j.JsonValue, at: str) -> j.JsonValue:
         """Return a transition with the path of its picture resolved."""
         if isinstance(value, list):
             return [self._transition(v, at) if isinstance(v, dict) else v for v in value]
         found = value.get("picture")
         return {**value, "picture": self._path(found, at)} if isinstance(found, str) else value
 
-    def _param(self, name: str, value: JsonValue, at: str) -> Value:
-        if not is_file_param(name, value):
+    def _param(self, name: str, value: j.JsonValue, at: str) -> Value:
+        if not files.is_file_param(name, value):
             return _tuples(value)
         found = self._path(value, at)
         path = found if isinstance(found, os.PathLike) else Path(str(found))
         if name == "lut":
             return path
-        if name in FILE_PARAMS:
+        if name in files.FILE_PARAMS:
             from dala.media.files import load_array
 
             try:
@@ -459,13 +446,13 @@ def _id_of(node: NodeBuilder | Node | None) -> str | None:
     return getattr(node, "id", None)
 
 
-def _tuples(value: JsonValue) -> JsonValue:
+def _tuples(value: j.JsonValue) -> j.JsonValue:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def files_of(scene: Scene) -> list[Path]:
     """Return the files that a scene was loaded with, without the scene file itself."""
-    record = record_of(scene)
+    record = files.record_of(scene)
     return sorted(record.files) if record is not None else []
 
 
@@ -477,14 +464,14 @@ def named_files(path: PathLike) -> list[Path]:
         return []
     folder, found = Path(path).resolve().parent, set()
 
-    def walk(value: JsonValue, key: str) -> None:
+    def walk(value: j.JsonValue, key: str) -> None:
         if isinstance(value, dict):
             for name, item in value.items():
                 walk(item, name)
         elif isinstance(value, list):
             for item in value:
                 walk(item, key)
-        elif isinstance(value, str) and scheme_of(value) is None and names_file(key, value):
+        elif isinstance(value, str) and scheme_of(value) is None and files.names_file(key, value):
             found.add(folder / value)
 
     walk(data, "")

@@ -19,33 +19,17 @@ from dala.gpu.compute import Buffer
 from dala.gpu.paint import Gradient
 from dala.gpu.path import Path as DrawnPath
 from dala.media.parts import PartFile
+from dala.media.scene.file import record as files
 from dala.media.scene.file.follows import save_follow
-from dala.media.scene.file.record import (
-    FILE_PARAMS,
-    MAX_LISTED,
-    FileRecord,
-    NodeEntry,
-    is_file_param,
-    is_font_file,
-    record_of,
-)
 from dala.media.scene.file.schema import VERSION
 from dala.media.scene.file.text import format_json
+from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.effect import EffectNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.json_types import JsonData, JsonItem, JsonValue
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import NotNamed
 from dala.media.scene.nodes.properties import PIP_ARGUMENTS, PairProperty
-from dala.media.scene.nodes.property_types import (
-    ColorType,
-    FontType,
-    PathType,
-    Value,
-    Values,
-    hex_color,
-    plain_json,
-)
 from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.options import frame_rate
 from dala.media.scene.sound.methods import Level
@@ -115,7 +99,7 @@ def scene_to_dict(
     return copy.deepcopy(made)
 
 
-def _equal(a: Value, b: Value) -> bool:
+def _equal(a: t.Value, b: t.Value) -> bool:
     """Return True if a value did not change; pictures and arrays did not if they are the same."""
     if a is b:
         return True
@@ -128,8 +112,8 @@ class _Saver:
 
     def __init__(self, scene: Scene, base: Path | None, *, inner: bool = False) -> None:
         self.scene = scene
-        self.record = record_of(scene) or FileRecord({}, Path())
-        loaded = record_of(scene) is not None
+        self.record = files.record_of(scene) or files.FileRecord({}, Path())
+        loaded = files.record_of(scene) is not None
         self.base = self.record.base if base is None and loaded and not inner else base
         self.problems: list[str] = []
         self.animations = [a for a in scene.animator if not a.muted]
@@ -216,16 +200,16 @@ class _Saver:
     def _relocate_files(self, item: JsonItem) -> None:
         """Make the paths of fonts and parameters relative to the folder that is written to."""
         if "font" in item:
-            item["font"] = _each(item["font"], lambda f: self._relocated(f, is_font_file(f)))
+            item["font"] = _each(item["font"], lambda f: self._relocated(f, files.is_font_file(f)))
         if "params" in item:
             item["params"] = {
-                k: self._relocated(v, is_file_param(k, v)) for k, v in item["params"].items()
+                k: self._relocated(v, files.is_file_param(k, v)) for k, v in item["params"].items()
             }
 
     def _relocated(self, value: JsonValue, is_file: bool) -> JsonValue:
         return self._path(str(self.record.base / value)) if is_file else value
 
-    def _kept_entry(self, node: Node, entry: NodeEntry) -> JsonItem:
+    def _kept_entry(self, node: Node, entry: files.NodeEntry) -> JsonItem:
         """Return the file's entry of a node, with the values that changed since."""
         item, before, now = dict(entry.item), entry.state, node.saved_state()
         changed = {k for k, v in now.items() if not _equal(before.get(k), v)}
@@ -254,7 +238,7 @@ class _Saver:
         if node.id != f"{node.type}-{node.serial}" or node.id in self.referenced:
             made["id"] = node.id
         for key, value in self._arguments(node).items():
-            made[key] = self._path(value) if key in _path_keys(node) else plain_json(value)
+            made[key] = self._path(value) if key in _path_keys(node) else t.plain_json(value)
         if isinstance(node, EffectNode) and node.params:
             made[node.EXTRA] = {k: self._param(node, k, v) for k, v in node.params.items()}
         if isinstance(node.parent, TimelineNode):
@@ -277,7 +261,7 @@ class _Saver:
             value = node.property_values[name] if link is None else link.own(name)
             always = item.required or name in node.ALWAYS_SAVED
             if defaults or always or value != item.default:
-                is_font = isinstance(item.type, FontType)
+                is_font = isinstance(item.type, t.FontType)
                 made[name] = _each(value, self._font) if is_font else item.type.dump(value)
         if "x" in made or "y" in made:
             made["position"] = [made.pop("x", 0), made.pop("y", 0)]
@@ -290,24 +274,28 @@ class _Saver:
         text = None if font is None else os.fspath(font)
         return self._path(text) if text and os.path.isfile(text) else text
 
-    def _param(self, node: Node, name: str, value: Value) -> JsonValue:
+    def _param(self, node: Node, name: str, value: t.Value) -> JsonValue:
         if isinstance(value, os.PathLike):
             return self._path(os.fspath(value))
         try:
-            json.dumps(made := plain_json(value))
+            json.dumps(made := t.plain_json(value))
         except (TypeError, ValueError):
             entry = self.record.nodes.get(node)
             loaded = entry is not None and value is entry.state.get(f"params.{name}")
             if entry is not None and loaded and name in entry.item.get("params", {}):
                 return entry.item["params"][name]  # the file it was loaded from
-            if isinstance(value, np.ndarray) and name in FILE_PARAMS and value.size <= MAX_LISTED:
+            if (
+                isinstance(value, np.ndarray)
+                and name in files.FILE_PARAMS
+                and value.size <= files.MAX_LISTED
+            ):
                 return (value.astype(int) if value.dtype == bool else value).tolist()
             self._report(node, f"{name!r} is a {type(value).__name__}, which no file can name.")
             return None
         return made
 
     # sources --------------------------------------------------------------------------------------
-    def _arguments(self, node: Node) -> Values:
+    def _arguments(self, node: Node) -> t.Values:
         """Return the arguments of a node; arguments that no file can hold are reported."""
         made = {}
         for key, value in node.saved_arguments().items():
@@ -331,7 +319,7 @@ class _Saver:
                 found[key] = text
         return found
 
-    def _path(self, path: Value) -> JsonValue:
+    def _path(self, path: t.Value) -> JsonValue:
         """Return a path as it is written: relative to the file, with forward slashes."""
         if isinstance(path, os.PathLike):
             path = os.fspath(path)
@@ -386,7 +374,7 @@ class _Saver:
             )
             made |= {"from": first, "to": last}
             if animation.by is None:
-                made["duration"] = plain_json(animation.duration)
+                made["duration"] = t.plain_json(animation.duration)
         else:
             frames = [list(frame) for frame in animation.keyframes]
             for frame in frames:
@@ -395,9 +383,9 @@ class _Saver:
             if any(len(f) > 2 and callable(f[2]) for f in frames):
                 self.problems.append(f"{at}: the easing of a keyframe is a function. Give a name.")
                 frames = []
-            made["keyframes"] = plain_json(frames)
+            made["keyframes"] = t.plain_json(frames)
             if frames and animation.by is None and animation.duration != frames[-1][0]:
-                made["duration"] = plain_json(animation.duration)
+                made["duration"] = t.plain_json(animation.duration)
         if isinstance(animation.by, Level):
             made["level"] = animation.by.facts()
         elif animation.by is not None:
@@ -406,7 +394,7 @@ class _Saver:
         for name, default in defaults.items():
             value = getattr(animation, name)
             if value not in (default, None) and not callable(value):
-                made[name] = plain_json(value)
+                made[name] = t.plain_json(value)
         return made
 
     def _follow(self, link: Follow) -> JsonItem | None:
@@ -429,21 +417,21 @@ def _rate(rate: Fraction) -> JsonValue:
 class _Setting(NamedTuple):
     """A setting of a scene in its file."""
 
-    default: Value
-    of: Callable[[Scene], Value]
-    dump: Callable[[Value], JsonValue]
+    default: t.Value
+    of: Callable[[Scene], t.Value]
+    dump: Callable[[t.Value], JsonValue]
     #: Returns what the key of a file means.
-    read: Callable[[JsonValue], Value] = lambda value: value
+    read: Callable[[JsonValue], t.Value] = lambda value: value
 
 
 _SETTINGS: Final = {
     "fps": _Setting(30, lambda scene: scene.frame_rate, _rate, frame_rate),
     "background": _Setting(
-        (0, 0, 0, 255), lambda scene: scene.background, hex_color,
-        lambda value: ColorType().check("Scene", "background", value),
+        (0, 0, 0, 255), lambda scene: scene.background, t.hex_color,
+        lambda value: t.ColorType().check("Scene", "background", value),
     ),
     "blend_space": _Setting("srgb", lambda scene: scene.blend_space, str),
-    "duration": _Setting(None, lambda scene: scene.duration, plain_json),
+    "duration": _Setting(None, lambda scene: scene.duration, t.plain_json),
 }  # fmt: skip
 
 
@@ -478,17 +466,17 @@ def _path_keys(node: Node) -> set[str]:
     return {
         argument.key or name
         for name, argument in node.ARGUMENTS.items()
-        if isinstance(argument.type, PathType)
+        if isinstance(argument.type, t.PathType)
     }
 
 
-def _animated_value(node: Node, property: str, value: Value) -> JsonValue:
+def _animated_value(node: Node, property: str, value: t.Value) -> JsonValue:
     item = node.PROPERTIES.get(property)
     if item is None or isinstance(item, PairProperty):
-        return hex_color(value) if property.endswith("color") else plain_json(value)
+        return t.hex_color(value) if property.endswith("color") else t.plain_json(value)
     return item.type.dump(value)
 
 
-def _each(value: Value, change: Callable[[Value], JsonValue]) -> JsonValue:
+def _each(value: t.Value, change: Callable[[t.Value], JsonValue]) -> JsonValue:
     """Return a value, or each of several, changed."""
     return [change(v) for v in value] if isinstance(value, list | tuple) else change(value)

@@ -15,15 +15,8 @@ from dala.media.audio.checks import CURVES
 from dala.media.audio.effects import EFFECTS, Effect, check_effects
 from dala.media.audio.files.decode import sound_source
 from dala.media.audio.mixing.blocks import FileSound
+from dala.media.scene.nodes import json_types as j
 from dala.media.scene.nodes import property_types as t
-from dala.media.scene.nodes.json_types import (
-    JsonNumber,
-    JsonString,
-    JsonValue,
-    OneOf,
-    ParsedValue,
-    Schema,
-)
 from dala.media.scene.nodes.node import Content, Node, NotNamed
 from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
 from dala.media.scene.nodes.times import PLAY_ARGUMENTS, whole
@@ -38,11 +31,11 @@ VOLUME: Final[t.NumberType] = t.NumberType(0.0, 1000.0)
 PAN: Final[t.NumberType] = t.NumberType(-1.0, 1.0)
 
 
-_EFFECT: Final[Schema] = {
+_EFFECT: Final[j.Schema] = {
     "type": "array", "prefixItems": [{"enum": list(EFFECTS)}, {"type": "object"}],
     "minItems": 2, "maxItems": 2,
 }  # fmt: skip
-_EFFECTS: Final = ParsedValue(
+_EFFECTS: Final = j.ParsedValue(
     "a list such as [['compressor', {'ratio': 4}]]", list,
     lambda value: check_effects("add_audio", value, _RATE),
     {"type": "array", "items": _EFFECT},
@@ -81,7 +74,9 @@ class AudioNode(Node):
         ),
         "track": Argument(
             t.PropertyType(
-                OneOf(JsonNumber(0, 1000, integer=True), JsonString("a language", shortest=1)),
+                j.OneOf(
+                    j.JsonNumber(0, 1000, integer=True), j.JsonString("a language", shortest=1)
+                ),
                 "int | str",
             ),
             "Number or language of the file's sound track.",
@@ -209,7 +204,7 @@ def _opened(name: str, call: str) -> LiveSound | None:
     return functions.SoundCapture(lasting, _TIMEOUT, call).start()
 
 
-def _own(name: str, given: object) -> dict[str, JsonValue]:
+def _own(name: str, given: object) -> dict[str, j.JsonValue]:
     """Return the parameters of an effect that are not the default ones."""
     defaults = {p.name: p.default for p in EFFECTS[name].parameters}
     assert isinstance(given, dict)

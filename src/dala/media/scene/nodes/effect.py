@@ -20,19 +20,8 @@ from dala.media.filters import declarations
 from dala.media.filters.plans import PICTURE, plan
 from dala.media.filters.sizes import with_size
 from dala.media.scene.boxes import container_size
+from dala.media.scene.nodes import json_types as j
 from dala.media.scene.nodes import property_types as t
-from dala.media.scene.nodes.json_types import (
-    LIMIT,
-    Field,
-    JsonBoolean,
-    JsonChoice,
-    JsonNumber,
-    JsonObject,
-    JsonString,
-    JsonType,
-    ListOf,
-    OneOf,
-)
 from dala.media.scene.nodes.node import Content, Node, NotNamed
 from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
 from dala.typing import ParamValue
@@ -45,7 +34,7 @@ class FilterParameter(NamedTuple):
     #: Whether it counts something; animated values are then rounded.
     integer: bool
     #: Its form in scene files, and its description.
-    field: Field
+    field: j.Field
 
 
 @lru_cache(256)
@@ -67,7 +56,9 @@ def filter_parameters(filter: str | Runnable) -> dict[str, FilterParameter]:
                 p.name == "border" and p.default == chosen["border"] for p in spec.parameters
             )
             return {
-                p.name: FilterParameter(p.default, p.type == "int", Field(_declared_type(p), p.doc))
+                p.name: FilterParameter(
+                    p.default, p.type == "int", j.Field(_declared_type(p), p.doc)
+                )
                 for p in spec.parameters
                 if not (clamps and p.name in chosen)
             }
@@ -82,7 +73,7 @@ def filter_parameters(filter: str | Runnable) -> dict[str, FilterParameter]:
             "a kernel with one, the picture, or none."
         )
     return {
-        a.name: FilterParameter(a.default, a.type == "int", Field(_custom_type(a.default)))
+        a.name: FilterParameter(a.default, a.type == "int", j.Field(_custom_type(a.default)))
         for a in filter.params
     }
 
@@ -92,43 +83,43 @@ def filter_names() -> list[str]:
     return declarations.filter_names()
 
 
-def params_object(filter: str) -> JsonObject:
+def params_object(filter: str) -> j.JsonObject:
     """Return the type of a filter's parameters in scene files.
 
     Raises:
         UnknownKernel: there is no such filter.
     """
     fields = {name: known.field for name, known in filter_parameters(filter).items()}
-    return JsonObject(f"the parameters of {filter!r}", fields)
+    return j.JsonObject(f"the parameters of {filter!r}", fields)
 
 
-_NUMBERS: Final = ListOf(JsonNumber(), "a list of numbers")
+_NUMBERS: Final = j.ListOf(j.JsonNumber(), "a list of numbers")
 #: The forms of parameters of custom kernels by the type of their default; a bool is an int, too.
-_CUSTOM: Final[dict[type, JsonType]] = {
-    bool: JsonBoolean(), str: JsonString(), int: JsonNumber(),
-    float: OneOf(JsonNumber(), _NUMBERS), tuple: OneOf(_NUMBERS, JsonString()),
+_CUSTOM: Final[dict[type, j.JsonType]] = {
+    bool: j.JsonBoolean(), str: j.JsonString(), int: j.JsonNumber(),
+    float: j.OneOf(j.JsonNumber(), _NUMBERS), tuple: j.OneOf(_NUMBERS, j.JsonString()),
 }  # fmt: skip
 
 
-def _declared_type(parameter: FilterParam) -> JsonType:
+def _declared_type(parameter: FilterParam) -> j.JsonType:
     """Return the form of a parameter in scene files."""
-    low = -LIMIT if parameter.low is None else max(parameter.low, -LIMIT)
-    high = LIMIT if parameter.high is None else min(parameter.high, LIMIT)
+    low = -j.LIMIT if parameter.low is None else max(parameter.low, -j.LIMIT)
+    high = j.LIMIT if parameter.high is None else min(parameter.high, j.LIMIT)
     match parameter.type:
         case "bool":
-            return JsonBoolean()
+            return j.JsonBoolean()
         case "int" | "float":
-            return JsonNumber(low, high)
+            return j.JsonNumber(low, high)
         case "choice":
-            return JsonChoice(parameter.choices)
+            return j.JsonChoice(parameter.choices)
         case "ints" | "floats" | "size":
-            return OneOf(JsonNumber(), _NUMBERS, JsonString())
-    return JsonType()
+            return j.OneOf(j.JsonNumber(), _NUMBERS, j.JsonString())
+    return j.JsonType()
 
 
-def _custom_type(default: ParamValue) -> JsonType:
+def _custom_type(default: ParamValue) -> j.JsonType:
     """Return the form of a parameter of a custom kernel, from its default."""
-    return next((k for form, k in _CUSTOM.items() if isinstance(default, form)), JsonType())
+    return next((k for form, k in _CUSTOM.items() if isinstance(default, form)), j.JsonType())
 
 
 class EffectNode(Node):
@@ -151,20 +142,22 @@ class EffectNode(Node):
     WITHOUT = ("radius", "fit", "crop", "rotation", "scale", "shadow")
     OWN_ARGUMENTS: ClassVar[dict[str, Argument]] = {
         "type": Argument(
-            t.PropertyType(JsonString("a filter's name", shortest=1), "str | Runnable"),
+            t.PropertyType(j.JsonString("a filter's name", shortest=1), "str | Runnable"),
             "A filter of ``dala.media.gpu.filters()``, or a kernel with one input.",
             default=REQUIRED,
             key="filter",
         ),
         "input": Argument(
-            t.PropertyType(JsonString("the id of a node", shortest=1), "Node | str", optional=True),
+            t.PropertyType(
+                j.JsonString("the id of a node", shortest=1), "Node | str", optional=True
+            ),
             "The node to filter, or its id; by default everything below.",
         ),
     }
     POSITIONAL = ("type", "input")
     EXTRA = "params"
     EXTRA_DESCRIPTION = "The filter's parameters."
-    __slots__ = ("filter", "fixed", "input", "params", "revision")
+    __slots__: tuple[str, ...] = ("filter", "fixed", "input", "params", "revision")
 
     corner_radius = Property(0.0, t.NumberType(0.0), "Radius of the corners.", unit="pixels")
 

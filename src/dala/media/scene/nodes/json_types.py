@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeAlias
 
+from dala.budget import checked
 from dala.errors import ColorError, DalaError, did_you_mean
 from dala.gpu.color import NAMED, rgba_of
 
@@ -29,6 +30,8 @@ JsonItem: TypeAlias = dict[str, JsonValue]
 
 #: Positions, sizes and other numbers without bounds of their own lie within this range.
 LIMIT: Final = 1_000_000.0
+#: Mistakes after which no others are looked for.
+MAX_PROBLEMS: Final = 1000
 #: Characters of a value that an error message shows.
 _MOST_SHOWN: Final = 60
 #: The names of the calls that errors of the builder methods start with.
@@ -320,8 +323,10 @@ class ListOf(JsonType):
 
     def check_inside(self, value: JsonValue, at: str, problems: list[str]) -> None:
         """Append lines for the items."""
-        for i, item in enumerate(value):
+        for i, item in checked(enumerate(value), "load_scene"):
             self.item.check(item, f"{at}[{i}]", problems)
+            if len(problems) >= MAX_PROBLEMS:
+                break
 
     def schema(self) -> Schema:
         """Return the type of the items."""
@@ -387,6 +392,8 @@ class JsonObject(JsonType):
                 continue
             hint = did_you_mean(name, self.fields) or f"Known keys: {', '.join(self.fields)}."
             problems.append(f"{join(at, name)}: {self.expected} has no such key. {hint}")
+            if len(problems) >= MAX_PROBLEMS:
+                break
         for name, field in self.fields.items():
             if field.required and name not in value:
                 problems.append(f"{join(at, name)}: missing; must be {field.kind.expected}.")

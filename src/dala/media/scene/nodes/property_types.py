@@ -15,22 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from dala.arguments import ArgumentKind, Selection, items_of
 from dala.errors import ParameterError
 from dala.gpu.color import NAMED, rgba_of
-from dala.media.scene.nodes.json_types import (
-    LIMIT,
-    FixedList,
-    JsonBoolean,
-    JsonChoice,
-    JsonColor,
-    JsonNull,
-    JsonNumber,
-    JsonString,
-    JsonType,
-    JsonValue,
-    ListOf,
-    OneOf,
-    ParsedString,
-    PositiveNumber,
-)
+from dala.media.scene.nodes import json_types as j
 from dala.media.sources.seconds import LATEST, seconds_of, to_fraction
 
 if TYPE_CHECKING:
@@ -75,9 +60,9 @@ class PropertyType(ArgumentKind[Value]):
     low, high = 1.0, 0.0
 
     def __init__(
-        self, json: JsonType, annotation: str, *, animatable: bool = False, optional: bool = False
+        self, json: j.JsonType, annotation: str, *, animatable: bool = False, optional: bool = False
     ) -> None:
-        self.json = OneOf(json, JsonNull()) if optional else json
+        self.json = j.OneOf(json, j.JsonNull()) if optional else json
         self.annotation = f"{annotation} | None" if optional else annotation
         self.animatable = animatable
         self.optional = optional
@@ -100,11 +85,11 @@ class PropertyType(ArgumentKind[Value]):
         """Return a value other than None in the form that nodes keep it."""
         return super().check(call, argument, value)
 
-    def dump(self, value: Value) -> JsonValue:
+    def dump(self, value: Value) -> j.JsonValue:
         """Return a kept value as scene files have it."""
         return None if value is None else self.dump_value(value)
 
-    def dump_value(self, value: Value) -> JsonValue:
+    def dump_value(self, value: Value) -> j.JsonValue:
         """Return a kept value other than None as scene files have it."""
         return plain_json(value)
 
@@ -113,9 +98,14 @@ class NumberType(PropertyType):
     """A finite number within bounds; errors name the ``unit``."""
 
     def __init__(
-        self, low: float = -LIMIT, high: float = LIMIT, *, unit: str = "", optional: bool = False
+        self,
+        low: float = -j.LIMIT,
+        high: float = j.LIMIT,
+        *,
+        unit: str = "",
+        optional: bool = False,
     ) -> None:
-        json = JsonNumber(low, high)
+        json = j.JsonNumber(low, high)
         super().__init__(json, "float", animatable=True, optional=optional)
         self.low, self.high = low, high
         self.expected = f"{json.expected} {unit}".rstrip() + (" or None" if optional else "")
@@ -134,7 +124,7 @@ class BooleanType(PropertyType):
     expected = "True or False"
 
     def __init__(self) -> None:
-        super().__init__(JsonBoolean(), "bool", animatable=True)
+        super().__init__(j.JsonBoolean(), "bool", animatable=True)
 
     def accept(self, value: Value) -> bool:
         """Return the value as a bool."""
@@ -149,7 +139,7 @@ class ChoiceType(PropertyType):
     def __init__(self, choices: Iterable[str]) -> None:
         self.choices = tuple(choices)
         self._kind = Selection(*self.choices)
-        super().__init__(JsonChoice(self.choices), "str")
+        super().__init__(j.JsonChoice(self.choices), "str")
 
     def check_value(self, call: str, argument: str, value: Value) -> str:
         """Return the string if it is one of the choices."""
@@ -162,7 +152,7 @@ class StringType(PropertyType):
     def __init__(
         self, expected: str = "a string", *, shortest: int = 0, optional: bool = False
     ) -> None:
-        super().__init__(JsonString(expected, shortest=shortest), "str", optional=optional)
+        super().__init__(j.JsonString(expected, shortest=shortest), "str", optional=optional)
 
     def check_value(self, call: str, argument: str, value: Value) -> str:
         """Return the string."""
@@ -175,7 +165,7 @@ class ColorType(PropertyType):
     """A color, kept as (r, g, b, a)."""
 
     def __init__(self, *, optional: bool = False) -> None:
-        super().__init__(JsonColor(), "ColorLike", animatable=True, optional=optional)
+        super().__init__(j.JsonColor(), "ColorLike", animatable=True, optional=optional)
 
     def check_value(self, call: str, argument: str, value: Value) -> Rgba:
         """Return the color; animations produce fractions, which are rounded."""
@@ -208,9 +198,9 @@ class TupleType(PropertyType):
         self, names: str, *parts: PropertyType, expected: str = "",
         annotation: str = "Sequence[float]", placed: bool = False, optional: bool = False,
     ) -> None:  # fmt: skip
-        row: JsonType = FixedList(f"[{names}]", *(part.json for part in parts))
+        row: j.JsonType = j.FixedList(f"[{names}]", *(part.json for part in parts))
         super().__init__(
-            OneOf(row, JsonChoice(PLACES)) if placed else row,
+            j.OneOf(row, j.JsonChoice(PLACES)) if placed else row,
             f"str | {annotation}" if placed else annotation,
             animatable=all(part.animatable for part in parts),
             optional=optional,
@@ -244,7 +234,7 @@ class AnchorType(TupleType):
             return place_of(call, argument, value)
         return super().check_value(call, argument, value)
 
-    def dump_value(self, value: Value) -> JsonValue:
+    def dump_value(self, value: Value) -> j.JsonValue:
         """Return the name of the point if it has one, else the fractions."""
         named = (place for place, point in PLACES.items() if point == value)
         return next(named, plain_json(value))
@@ -255,7 +245,7 @@ class CropType(TupleType):
 
     def __init__(self) -> None:
         length, above = NumberType(0.0), NumberType(0.0)
-        above.json = PositiveNumber()
+        above.json = j.PositiveNumber()
         names = "left, top, width, height"
         expected = f"({names}) in pixels of the content"
         super().__init__(names, length, length, above, above, expected=expected, optional=True)
@@ -272,14 +262,19 @@ class CropType(TupleType):
 class ShadowType(PropertyType):
     """Horizontal and vertical offset, blur and color; True stands for a default shadow."""
 
-    def __init__(self, offset: float = LIMIT, blur: float = 400.0) -> None:
-        number = JsonNumber(-offset, offset)
-        row = FixedList(
-            "[dx, dy, blur, color]", number, number, JsonNumber(0, blur), JsonColor(), shortest=3
+    def __init__(self, offset: float = j.LIMIT, blur: float = 400.0) -> None:
+        number = j.JsonNumber(-offset, offset)
+        row = j.FixedList(
+            "[dx, dy, blur, color]",
+            number,
+            number,
+            j.JsonNumber(0, blur),
+            j.JsonColor(),
+            shortest=3,
         )
         annotation = "tuple[float, float, float] | tuple[float, float, float, ColorLike] | bool"
         super().__init__(
-            OneOf(row, JsonBoolean(), JsonNull()), f"{annotation} | None", animatable=True
+            j.OneOf(row, j.JsonBoolean(), j.JsonNull()), f"{annotation} | None", animatable=True
         )
         self._blur = blur
 
@@ -296,7 +291,7 @@ class ShadowType(PropertyType):
         color = ColorType().check(call, argument, (*items, (0, 0, 0, 128))[3])
         return dx, dy, blur, color
 
-    def dump_value(self, value: Value) -> JsonValue:
+    def dump_value(self, value: Value) -> j.JsonValue:
         """Return the four parts as a list."""
         return [*plain_json(value[:3]), hex_color(value[3])]
 
@@ -305,8 +300,8 @@ class FontType(PropertyType):
     """A font family, the path of a font file, or several; scene files keep paths relative."""
 
     def __init__(self) -> None:
-        one = JsonString("a font family or the path of a font file", shortest=1)
-        json = OneOf(one, ListOf(one, "a list of fonts", shortest=1))
+        one = j.JsonString("a font family or the path of a font file", shortest=1)
+        json = j.OneOf(one, j.ListOf(one, "a list of fonts", shortest=1))
         super().__init__(json, "str | os.PathLike[str] | Sequence[str]", optional=True)
 
 
@@ -340,10 +335,10 @@ class PathType(PropertyType):
     """The path of a file. Scene files keep it relative; ``json`` may allow more, such as a URL."""
 
     def __init__(
-        self, annotation: str, json: JsonType | None = None, *, optional: bool = False
+        self, annotation: str, json: j.JsonType | None = None, *, optional: bool = False
     ) -> None:
         super().__init__(
-            json or JsonString("the path of a file", shortest=1), annotation, optional=optional
+            json or j.JsonString("the path of a file", shortest=1), annotation, optional=optional
         )
 
 
@@ -353,18 +348,20 @@ class TimeType(PropertyType):
     def __init__(
         self, *, optional: bool = False, positive: bool = False, words: Iterable[str] = ()
     ) -> None:
-        text = ParsedString(
+        text = j.ParsedString(
             "a time such as '1:02:03.5'", words,
             lambda value: value in words or seconds_of(value, "load_scene", "time"),
         )  # fmt: skip
-        json = OneOf(PositiveNumber(LATEST) if positive else JsonNumber(-LATEST, LATEST), text)
+        json = j.OneOf(
+            j.PositiveNumber(LATEST) if positive else j.JsonNumber(-LATEST, LATEST), text
+        )
         super().__init__(json, "TimeLike", optional=optional)
 
     def check_value(self, call: str, argument: str, value: Value) -> Fraction:
         """Return the time."""
         return seconds_of(value, call, argument)
 
-    def dump_value(self, value: Value) -> JsonValue:
+    def dump_value(self, value: Value) -> j.JsonValue:
         """Return seconds; a fraction that no float stands for is text such as "1/3"."""
         exact = to_fraction("time", float(value))
         return plain_json(value) if exact == value else str(value)
@@ -420,7 +417,7 @@ def hex_color(color: Sequence[float]) -> str:
     return f"#{r:02x}{g:02x}{b:02x}" + ("" if a == 255 else f"{a:02x}")
 
 
-def plain_json(value: Value) -> JsonValue:
+def plain_json(value: Value) -> j.JsonValue:
     """Return numbers and sequences as JSON has them; whole floats become integers.
 
     >>> plain_json((1.0, 2.5))

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from dala.media.scene.nodes import json_types as j
 from dala.media.scene.nodes import property_types as t
-from dala.media.scene.nodes.json_types import (
-    FixedList,
-    JsonBoolean,
-    JsonNull,
-    JsonNumber,
-    JsonString,
-    ListOf,
-    OneOf,
-    ParsedValue,
-    Schema,
-)
 from dala.media.scene.nodes.properties import Argument
 from dala.media.sources.clip import ALWAYS, ClipTimes
 from dala.media.sources.speed import FASTEST
@@ -24,12 +14,12 @@ from dala.media.transitions.declarations import TRANSITIONS
 from dala.media.transitions.spec import Transition
 
 _TIME: Final = t.TimeType().json
-_SPEED: Final = JsonNumber(-FASTEST, FASTEST)
-_KEYFRAME: Final = FixedList(
+_SPEED: Final = j.JsonNumber(-FASTEST, FASTEST)
+_KEYFRAME: Final = j.FixedList(
     "[seconds, speed] or [seconds, speed, easing]",
-    JsonNumber(0.0),
+    j.JsonNumber(0.0),
     _SPEED,
-    OneOf(JsonString("an easing such as 'ease-out'", shortest=1), JsonNull()),
+    j.OneOf(j.JsonString("an easing such as 'ease-out'", shortest=1), j.JsonNull()),
     shortest=2,
 )
 
@@ -37,33 +27,34 @@ _KEYFRAME: Final = FixedList(
 PLAY_ARGUMENTS: Final[dict[str, Argument]] = {
     "trim": Argument(
         t.PropertyType(
-            FixedList("[from, to]", OneOf(_TIME, JsonNull()), OneOf(_TIME, JsonNull())),
+            j.FixedList("[from, to]", j.OneOf(_TIME, j.JsonNull()), j.OneOf(_TIME, j.JsonNull())),
             "Sequence[TimeLike | None]",
         ),
         "(from, to): the part to play, in seconds of the content; None for either end.",
     ),
     "speed": Argument(
         t.PropertyType(
-            OneOf(_SPEED, ListOf(_KEYFRAME, "a list of [seconds, speed]", shortest=1)), "SpeedLike"
+            j.OneOf(_SPEED, j.ListOf(_KEYFRAME, "a list of [seconds, speed]", shortest=1)),
+            "SpeedLike",
         ),
         "Seconds of the content per second; negative to play it backwards from its end; or key "
         "frames of the speed, (seconds since the start, speed[, easing]).",
     ),
     "loop": Argument(
-        t.PropertyType(OneOf(JsonBoolean(), JsonNumber(1, 1e6, integer=True)), "bool | int"),
+        t.PropertyType(j.OneOf(j.JsonBoolean(), j.JsonNumber(1, 1e6, integer=True)), "bool | int"),
         "True to start over at the end, or the number of runs.",
     ),
     "freeze": Argument(
-        t.PropertyType(OneOf(JsonBoolean(), _TIME), "bool | TimeLike"),
+        t.PropertyType(j.OneOf(j.JsonBoolean(), _TIME), "bool | TimeLike"),
         "After the end of the content, True to hold the last picture and False to show nothing; "
         "or a time of the content, whose picture is shown all the time.",
     ),
 }
 
 
-_NAME: Final[Schema] = {"anyOf": [{"enum": list(TRANSITIONS)}, {"type": "string"}]}
+_NAME: Final[j.Schema] = {"anyOf": [{"enum": list(TRANSITIONS)}, {"type": "string"}]}
 #: A transition of scene files: a name, [name, seconds, parameters], or an object.
-_TRANSITION: Final = ParsedValue(
+_TRANSITION: Final = j.ParsedValue(
     "a transition such as 'dissolve' or ['wipe', 1, {'angle': 45}]", (str, list, dict),
     lambda value: Transition.of(value, "transition"),
     {

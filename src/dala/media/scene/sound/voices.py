@@ -17,15 +17,8 @@ from dala.media.audio.arriving import LiveSound, LiveVoice, sound_of_reader
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import Samples, apply_fades
 from dala.media.audio.effects import effect_stream
-from dala.media.audio.mixing.blocks import (
-    LONG_PART,
-    PART,
-    BlockFunction,
-    BlockSource,
-    FileSound,
-    MemorySound,
-    Processed,
-)
+from dala.media.audio.mixing import blocks as b
+from dala.media.audio.mixing.blocks import BlockSource
 from dala.media.audio.mixing.mixer import Mixer, MixerTrack, mix_tracks
 from dala.media.scene.nodes.audio import AudioNode
 from dala.media.scene.nodes.group import GroupNode
@@ -73,14 +66,14 @@ def file_of(node: Node) -> VideoFile | Audio | None:
     return stream if isinstance(stream, str | os.PathLike) else None
 
 
-def open_sound(node: Node, rate: int, layout: str, call: str) -> FileSound | MemorySound:
+def open_sound(node: Node, rate: int, layout: str, call: str) -> b.FileSound | b.MemorySound:
     """Return the sound of a node that has a file or an Audio, as a source of blocks."""
     found = file_of(node)
     assert found is not None
     if isinstance(found, Audio):
-        return MemorySound(found, rate, layout)
+        return b.MemorySound(found, rate, layout)
     track = node.track if isinstance(node, AudioNode) else 0
-    return FileSound(found, rate, layout=layout, track=track, call=call)
+    return b.FileSound(found, rate, layout=layout, track=track, call=call)
 
 
 def live_of(node: Node) -> LiveSound | None:
@@ -127,7 +120,7 @@ class LiveClock:
         return made
 
 
-def live_clip(voice: LiveVoice, node: Node) -> BlockFunction:
+def live_clip(voice: LiveVoice, node: Node) -> b.BlockFunction:
     """Return a live voice in the time of its node: silent before the start and after the end."""
 
     def render(start: int, count: int) -> Samples:
@@ -138,7 +131,7 @@ def live_clip(voice: LiveVoice, node: Node) -> BlockFunction:
             made[min(max(nearest(clip.end * voice.rate) - start, 0), count) :] = 0
         return made
 
-    return BlockFunction(voice.rate, voice.layout, render)
+    return b.BlockFunction(voice.rate, voice.layout, render)
 
 
 class NodeSound:
@@ -152,7 +145,7 @@ class NodeSound:
         mono = isinstance(node, AudioNode) and node.layout == "mono"
         self.layout = "mono" if mono else "stereo"
         self._node = node
-        self._opened: FileSound | MemorySound | None = None
+        self._opened: b.FileSound | b.MemorySound | None = None
         self._failed = False
 
     def render(self, start: int, count: int) -> Samples:
@@ -179,7 +172,7 @@ class NodeSound:
 
     def rest(self) -> None:
         """Close the file until it is needed again."""
-        if isinstance(self._opened, FileSound):
+        if isinstance(self._opened, b.FileSound):
             self._opened.close()
             self._opened = None
 
@@ -201,10 +194,10 @@ class NodeVoice:
         effects = node.effect_list if isinstance(node, AudioNode) else []
         if effects:
             layout = source.layout
-            self._heard = Processed(
+            self._heard = b.Processed(
                 self._heard,
                 lambda: effect_stream("add_audio", effects, rate, layout),
-                part=PART if isinstance(source, LiveVoice) else LONG_PART,
+                part=b.PART if isinstance(source, LiveVoice) else b.LONG_PART,
             )
 
     def render(self, start: int, count: int) -> Samples:
@@ -326,7 +319,7 @@ class Voices:
             under = [self._track(v) for v in duck.under if v in self._tracks]
             self._keys += under
             if music is not None and under:
-                voices = BlockFunction(self.rate, "stereo", partial(mix_tracks, under))
+                voices = b.BlockFunction(self.rate, "stereo", partial(mix_tracks, under))
                 gain = DuckGain(duck, voices).gains
                 music.gain = gain if music.gain is None else _product(music.gain, gain)
 
@@ -372,7 +365,7 @@ class SceneSound(Mixer):
     def __init__(
         self, scene: Scene, rate: int = RATE, *, begin: Callable[[], float | None] | None = None
     ) -> None:
-        super().__init__(rate, part=PART if begin is None else _LIVE_PART)
+        super().__init__(rate, part=b.PART if begin is None else _LIVE_PART)
         self._clock = None if begin is None else LiveClock(begin)
         self._voices = Voices(scene.container(), rate, self._clock)
         #: How far the mix reads ahead of what it returns, in samples.

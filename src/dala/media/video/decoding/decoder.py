@@ -17,6 +17,7 @@ from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, av, ffmp
 from dala.media.video.stages import Deinterlacer
 from dala.media.video.timing import DEFAULT_RATE, FrameClock, is_broadcast
 from dala.memory import Held
+from dala.trace.recorder import OFF, each, tracer
 
 #: Pictures that a decoder holds beside those in the queue, to decode others from: an estimate.
 REFERENCES = 4
@@ -41,7 +42,7 @@ class Decoder:
         self._held = Held("decoder", budget.accounts())
         self._held.resize((size + REFERENCES) * opened.frame_bytes, opened.call)
         weakref.finalize(self, self._held.release).atexit = False
-        self.queue = FrameQueue(size, policy)
+        self.queue = FrameQueue(size, policy, "decoded frames")
         self._opened = opened
         self._at = at
         self._fresh = fresh
@@ -147,6 +148,7 @@ class Decoder:
             held = None
             if not self._put(frame):
                 return
+            del frame
         if held is not None:
             self._put(held)
         self._check_end()
@@ -161,6 +163,8 @@ class Decoder:
             listener.seen(float(self._time_of(frame)), monotonic())
         if self._opened.source.reconnect:
             self._newest, self._put_at = self._time_of(frame), monotonic()
+        if tracer.on:
+            tracer.frame = frame.opaque or tracer.new_frame()
         return self.queue.put(frame)
 
     def _new_clock(self) -> FrameClock:
@@ -227,11 +231,15 @@ class Decoder:
         wanted = opened.options.deinterlace
         if wanted:
             frames = self._deinterlaced(frames, wanted)
-        for number, frame in enumerate(frames):
+        count = 0 if self._whole else None
+        while (frame := next(frames, None)) is not None:
             if wanted is None and frame.interlaced_frame:
                 opened.say("interlaced", _INTERLACED)
                 wanted = False
-            yield opened.size.put(frame, number if self._whole else None, opened.begin)
+            made = [opened.size.put(frame, count, opened.begin)]
+            del frame  # so that the decoder can reuse its memory
+            yield made.pop()
+            count = None if count is None else count + 1
 
     def _deinterlaced(
         self, frames: Iterator[DecodedFrame], wanted: bool | str
@@ -240,7 +248,8 @@ class Decoder:
         known = wanted if isinstance(wanted, str) and wanted != "auto" else opened.scan
         stage = Deinterlacer(wanted is True, known)
         for frame in frames:
-            ready = stage.put(frame)
+            with tracer.span("deinterlace") if tracer.on else OFF:
+                ready = stage.put(frame)
             opened.scan = None if stage.found == "all" else stage.found
             yield from ready
         yield from stage.finish()
@@ -249,13 +258,21 @@ class Decoder:
 
     def _timed(self) -> Iterator[DecodedFrame]:
         clock = self._clock
-        for frame in itertools.chain(self._decoded(), [None]):
-            for ready in clock.finish() if frame is None else clock.put(frame):
-                self._shown = ready.pts
-                yield ready
+        frames = self._decoded()
+        while True:
+            frame = next(frames, None)
+            ready = clock.finish() if frame is None else clock.put(frame)
+            done = frame is None
+            del frame  # so that the decoder can reuse its memory
+            ready.reverse()
+            while ready:
+                self._shown = ready[-1].pts
+                yield ready.pop()
             if clock.repaired is not None:
                 self._opened.say("times", f"{clock.repaired}. It is repaired, as others like it.")
                 clock.repaired = None
+            if done:
+                return
 
     def _decoded(self) -> Iterator[DecodedFrame]:
         """Yield the frames that FFmpeg decodes, as they are."""
@@ -263,7 +280,7 @@ class Decoder:
         packed = opened.stream.codec_context.name == "mpeg4"
         sound = opened.sound
         streams = [opened.stream] if sound is None else [opened.stream, sound]
-        for packet in opened.container.demux(*streams):
+        for packet in each("demux", opened.container.demux(*streams), new=True):
             if sound is not None and packet.stream_index == sound.index:
                 self._listen(packet)
                 continue
@@ -276,18 +293,21 @@ class Decoder:
             if packed and packet.size:
                 self._clock.look_at(packet)
             try:
-                frames = opened.decoder.decode(packet)
+                with tracer.span("decode", opened.label) if tracer.on else OFF:
+                    packet.opaque = tracer.frame if tracer.on else None
+                    frames = opened.decoder.decode(packet)
             except av.error.EOFError:
                 return
             except av.FFmpegError as error:
                 self._note(error)
                 continue
-            for frame in frames:
-                if frame.is_corrupt:
+            frames.reverse()
+            while frames:
+                if frames[-1].is_corrupt:
                     self._note("a frame was only partly decoded")
-                if not frame.time_base:
-                    frame.time_base = opened.stream.time_base
-                yield frame
+                if not frames[-1].time_base:
+                    frames[-1].time_base = opened.stream.time_base
+                yield frames.pop()
 
     def _listen(self, packet: AvObject) -> None:
         """Pass a packet of sound on, if anyone listens."""

@@ -9,11 +9,13 @@ from typing import Protocol
 from dala import forks, memory
 from dala.budget import check_deadline
 from dala.errors import DeviceUnavailable, VideoError
+from dala.media.video.decoding.nvdec import engine_of, is_on_gpu, on_host, options_for
 from dala.media.video.options import DecodeOptions
 from dala.media.video.reach import is_playlist
-from dala.media.video.source import AvObject, VideoSource, av, ffmpeg_message
+from dala.media.video.source import AvObject, DecodedFrame, VideoSource, av, ffmpeg_message
 from dala.media.video.stages import SizeKeeper, alpha_decoder
 from dala.media.video.timing import start_offset
+from dala.trace.recorder import tracer
 from dala.untrusted.requests import OtherHost
 
 #: Hardware that is tried first.
@@ -54,6 +56,8 @@ class VideoInput:
         #: How the video was found to be scanned, for further runs of the decoder.
         self.scan: str | None = None
         self._hwaccel = options.hwaccel
+        #: The engine whose GPU keeps the frames; None if they are decoded to the host's memory.
+        self._engine = engine_of(options.device) if options.hwaccel in (None, "cuda") else None
         self._container: AvObject = None
         self._stream: AvObject = None
         self._opening = forks.rlock()  # held while a lost source is opened again
@@ -66,6 +70,8 @@ class VideoInput:
         self.notices: dict[str, str] = {}
         if options.hwaccel == "auto":
             self._open_fastest()
+        elif self._engine is not None and options.hwaccel is None:
+            self._open_on_gpu()
         else:
             self.open()
 
@@ -135,6 +141,8 @@ class VideoInput:
         self.decoder = self._alpha_decoder() or self.stream.codec_context
         self.decoder.thread_type = "AUTO"
         self.decoder.thread_count = self.options.threads
+        if tracer.on:  # packets and their frames share an id
+            self.decoder.flags |= av.codec.context.Flags.copy_opaque
 
     def _alpha_decoder(self) -> AvObject | None:
         if self._hwaccel is not None:
@@ -144,6 +152,23 @@ class VideoInput:
         except KeyError as missing:
             self.say("alpha", f"its alpha is ignored: this build of FFmpeg has no {missing}.")
             return None
+
+    def _open_on_gpu(self) -> None:
+        """Open the source with NVIDIA's decoder, else on the CPU, and say so."""
+        self._hwaccel = "cuda"
+        try:
+            self.open()
+        except DeviceUnavailable as error:
+            reason = str(error).partition(". Leave hwaccel")[0].split(": ", 2)[-1]
+            self._hwaccel = self._engine = None
+            self.open()
+            self.say("hwaccel", f"it is decoded on the CPU, as NVDEC cannot: {reason}.")
+
+    def on_gpu(self, frame: DecodedFrame) -> DecodedFrame:
+        """Return a frame whose planes the device can read where they are, if it shall keep them."""
+        if self._engine is not None and not is_on_gpu(frame):
+            self.say("hwaccel", "it is decoded on the CPU, as NVDEC does not decode such a video.")
+        return on_host(frame, always=False)
 
     def _open_fastest(self) -> None:
         """Open the source with the first hardware that decodes it, else on the CPU, and say so."""
@@ -173,6 +198,8 @@ class VideoInput:
                 f"{', '.join(available) or 'none'}. Leave hwaccel out to decode on the CPU."
             )
         try:
+            if self._engine is not None:
+                return HWAccel(device_type="cuda", **options_for(self._engine))
             return HWAccel(device_type=self._hwaccel, allow_software_fallback=False)
         except (RuntimeError, OSError, ValueError) as error:
             raise DeviceUnavailable(
@@ -223,6 +250,12 @@ class VideoInput:
             f"{self.call}: cannot decode {self.source.label!r} with hwaccel "
             f"{self._hwaccel!r}: {reason}. Leave hwaccel out to decode on the CPU."
         )
+
+    @property
+    def label(self) -> str:
+        """What decodes, for traces: codec, hardware and threads."""
+        context, how = self.stream.codec_context, self._hwaccel or "CPU"
+        return f"{context.name} {context.width}x{context.height} on {how}"
 
     @property
     def rate(self) -> Fraction | None:

@@ -56,6 +56,13 @@ class PictureEncoding:
     tags: Tags
     codec_tag: str = ""
 
+    @property
+    def label(self) -> str:
+        """What encodes, for traces: codec, preset and threads."""
+        preset = self.options.get("preset", "")
+        threads = f", {self.threads} threads" if self.threads else ""
+        return f"{self.codec} {preset}".rstrip() + threads
+
     def add_to(self, output: AvObject, device: str | None = None) -> AvObject:
         """Add the stream to a container of PyAV; its encoder is to be opened with ``open_encoder``.
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 from dala import budget, forks
+from dala.trace.recorder import OFF, tracer
 
 T = TypeVar("T")
 
@@ -67,23 +68,25 @@ class Compiles(Generic[T]):
                 job = _Compile(make)
                 try:
                     self._running[key] = job
-                    self._start(key, job)
+                    self._start(key, job, call)
                 except BaseException:  # Ctrl-C: it may not have started
                     self._running.pop(key, None)
                     raise
         until = budget.deadline()
         left = POLL_SECONDS
-        while not job.done.wait(left):
-            if until is not None:
-                budget.check_deadline(call)
-                left = min(POLL_SECONDS, max(until - time.monotonic(), 0.001))
+        with tracer.wait("the compilation of", call) if tracer.on else OFF:
+            while not job.done.wait(left):
+                if until is not None:
+                    budget.check_deadline(call)
+                    left = min(POLL_SECONDS, max(until - time.monotonic(), 0.001))
         if job.error is not None:
             raise job.error
         return job.result  # type: ignore[return-value] # T may include None
 
-    def _start(self, key: Hashable, job: _Compile[T]) -> None:
+    def _start(self, key: Hashable, job: _Compile[T], call: str) -> None:
         def work() -> None:
-            job.run()
+            with tracer.span("compile", call) if tracer.on else OFF:
+                job.run()
             self._running.pop(key, None)
 
         try:

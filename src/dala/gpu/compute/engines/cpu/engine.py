@@ -37,7 +37,7 @@ from dala.gpu.compute.engines.cpu.job import (
     job_head,
     job_packer,
 )
-from dala.gpu.compute.engines.cpu.launch import NativeJob, do_nothing, job_runner
+from dala.gpu.compute.engines.cpu.launch import do_nothing, job_runner
 from dala.gpu.compute.engines.cpu.llvm.kernel import JobLayout, module_text
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
 from dala.gpu.compute.engines.cpu.memory import Array, HostMemory, Memory, address_of
@@ -305,18 +305,14 @@ class CPUEngine(Engine):
         plain, stream = (
             job_head(total, plan.chunk, body, size, nontemporal) for nontemporal in (False, True)
         )
-        job = NativeJob(
-            program.name,
-            plain,
-            pack=job_packer(layout.inputs, fixed, [p.type for p in program.params]),
-            run_all=(CallWithGil if plan.keep_gil else CallWithoutGil)(code.addresses["all"]),
-            tiles=self.tiles() if plan.helpers or plan.stream or plan.chunk < total else None,
-            helpers=plan.helpers,
-            guarded=long or plan.work_ns >= cpu_cost.GUARDED_NS,
-            stream_head=stream if plan.stream else None,
-            size=size,
-        )
-        run = job_runner(job, self.threads)
+        run = job_runner(
+            self.threads, program.name, plain,
+            job_packer(layout.inputs, fixed, [p.type for p in program.params]),
+            (CallWithGil if plan.keep_gil else CallWithoutGil)(code.addresses["all"]),
+            self.tiles() if plan.helpers or plan.stream or plan.chunk < total else None,
+            plan.helpers, guarded=long or plan.work_ns >= cpu_cost.GUARDED_NS,
+            stream=stream if plan.stream else None, size=size,
+        )  # fmt: skip
         run.__dict__["code"] = code  # the code must live as long as its runner
         return run
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -19,38 +18,24 @@ if TYPE_CHECKING:
 _handle: Final = attrgetter("handle")
 
 
-@dataclass(frozen=True)
-class NativeJob:
-    """How a job is run.
+def job_runner(
+    threads: ThreadPool, name: str, plain: bytes, pack: Packer, run_all: Callable[[bytes], None],
+    tiles: Tiles | None, helpers: int, *, guarded: bool, stream: bytes | None = None, size: int = 1,
+) -> Runner:  # fmt: skip
+    """Return the runner of a job.
 
-    Attributes:
+    Args:
+        threads: The threads that run its tiles.
         name: What errors call it.
-        head: The head of its block; see ``job.py``.
+        plain: The head of its block; see ``job.py``.
         pack: Packs its block.
         run_all: The native function that runs all of it on this thread.
         tiles: The functions that run it in tiles; None runs all of it at once.
         helpers: Threads that may join.
         guarded: Whether it can be ended early also where no limits are set.
-        stream_head: The head for non-temporal stores, or None.
+        stream: The head for non-temporal stores, or None.
         size: Bytes of the output per position, if there is such a head.
     """
-
-    name: str
-    head: bytes
-    pack: Packer
-    run_all: Callable[[bytes], None]
-    tiles: Tiles | None
-    helpers: int
-    guarded: bool
-    stream_head: bytes | None = None
-    size: int = 1
-
-
-def job_runner(job: NativeJob, threads: ThreadPool) -> Runner:
-    """Return the runner of a job."""
-    # Small jobs take a few microseconds: their fields are looked up here, once.
-    name, plain, pack, run_all, tiles = job.name, job.head, job.pack, job.run_all, job.tiles
-    helpers, guarded, stream, size = job.helpers, job.guarded, job.stream_head, job.size
 
     def run(inputs: Sequence[Storage], output: Storage, params: tuple[float, ...]) -> None:
         # These references keep the memory alive while native code uses it.

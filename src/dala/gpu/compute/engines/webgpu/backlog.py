@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from dala import forks
 from dala.errors import ParameterError
+from dala.trace.recorder import OFF, tracer
 
 #: The default limit in milliseconds; ``DALA_QUEUE_MS`` overrides it.
 QUEUE_MS: Final = 100
@@ -100,8 +101,9 @@ class Backlog:
             self.crowded = self.full
             if self.crowded:
                 wake()
-            while self.crowded:
-                self._room.wait()
+            with tracer.wait("room on the device") if tracer.on else OFF:
+                while self.crowded:
+                    self._room.wait()
 
     # for the owner's thread -------------------------------------------------------------------
 

@@ -104,6 +104,8 @@ class NativeDevice:
         self._syncs: deque[tuple[int, Future[None]]] = deque()
         self._since = 0.0
         self._held = 0
+        #: Bytes of buffers that were copied from and to the host.
+        self.uploaded = self.downloaded = 0
         self._timer: Timer | None = None
         owner.on_idle, owner.on_lost, owner.on_stop = self.on_idle, self.lost, self.stop
 
@@ -431,6 +433,8 @@ class NativeDevice:
             "staging_bytes": self.staging.bytes,
             "upload_buffers": self.uploads.count,
             "upload_bytes": self.uploads.bytes,
+            "uploaded_bytes": self.uploaded,
+            "downloaded_bytes": self.downloaded,
             "bind_groups": len(self._bindings),
             "pipelines": len(self.pipelines),
         }
@@ -459,6 +463,7 @@ class NativeDevice:
 
     def _write(self, native: wgpu.GPUBuffer, start: int, data: Bytes) -> None:
         self.native.queue.write_buffer(native, start, data)
+        self.uploaded += len(data)
         self._dirty += len(data)
         under_way = sum(nbytes for _, nbytes in self._writes)
         if self._dirty >= WRITE_BYTES or under_way + self._dirty > MAX_WRITE_BYTES:

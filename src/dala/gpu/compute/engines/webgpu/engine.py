@@ -73,6 +73,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import (
 from dala.gpu.compute.engines.webgpu.wgsl.workgroups import workgroup_bytes
 from dala.gpu.compute.lang.ir import Program
 from dala.memory import add_card
+from dala.trace.recorder import OFF, traced, tracer
 
 #: The most handles of pipelines that the engine keeps for programs, and for shaders of operations.
 MAX_PIPELINES: Final = 256
@@ -146,6 +147,9 @@ class WebGPUEngine(Engine):
         #: The thread that makes all native calls of this engine.
         self.owner = Owner(f"{adapter.id} ({adapter.name}, {adapter.backend})")
         if adapter.backend == "CUDA":
+            from dala.gpu.compute.engines.webgpu.cuda import sharing
+
+            self.sharing = sharing
             self.owner.after_loss = "Restart the process, which has one CUDA context."
         software = adapter.software
         kept = pool_bytes_from_environment(software=software) if pool_bytes is None else pool_bytes
@@ -215,12 +219,13 @@ class WebGPUEngine(Engine):
         if view.nbytes == 0:
             return
         view = view.cast("B")
-        if view.nbytes <= QUEUED_BYTES:
-            self.owner.post(self.device.write, buffer, memoryview(bytes(view)))
-        elif not MAPPED_BYTES <= view.nbytes <= UPLOAD_BYTES:
-            self.owner.call(self.device.write, buffer, view)
-        else:
-            self._write(buffer, view)
+        with tracer.span("upload", self.id, bytes=view.nbytes) if tracer.on else OFF:
+            if view.nbytes <= QUEUED_BYTES:
+                self.owner.post(self.device.write, buffer, memoryview(bytes(view)))
+            elif not MAPPED_BYTES <= view.nbytes <= UPLOAD_BYTES:
+                self.owner.call(self.device.write, buffer, view)
+            else:
+                self._write(buffer, view)
 
     def _write(self, buffer: DeviceBuffer, view: memoryview) -> None:
         """Upload through mapped memory that this thread fills while the owner continues."""
@@ -234,6 +239,7 @@ class WebGPUEngine(Engine):
             mapped.released = True
         self.owner.post(self.device.write_upload, mapped, buffer, view.nbytes)
 
+    @traced("download")
     def download(self, storage: Storage) -> memoryview:
         if storage.nbytes < MAPPED_BYTES:
             return self.owner.wait(self.download_async(storage))
@@ -313,7 +319,8 @@ class WebGPUEngine(Engine):
     ) -> ComputePipeline:
         try:
             add = self.device.pipelines.add
-            return self.owner.call(add, source, inputs, block, checks, flagged)
+            with tracer.span("compile", what.removesuffix("; its WGSL")) if tracer.on else OFF:
+                return self.owner.call(add, source, inputs, block, checks, flagged)
         except DeviceError as error:
             lines = (f"{n:4} {line}" for n, line in enumerate(source.splitlines(), 1))
             error.add_note("\n".join([f"{what}:", *lines]))

@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias, TypeVar, TypeVarTuple
 from dala import forks
 from dala.errors import DalaError, DeviceError, DeviceLostError, FreedError
 from dala.gpu.compute.engines.webgpu.backlog import Backlog, Cost
+from dala.trace.recorder import OFF, tracer
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -114,7 +115,8 @@ class Owner:
         if threading.get_ident() == self._thread.ident:
             while not future.done():  # called on the thread itself, from a callback
                 self._run_one(future)
-        return future.result()
+        with tracer.wait("the device", self.name) if tracer.on else OFF:
+            return future.result()
 
     def check(self) -> None:
         """Raise if the device is lost or closed."""

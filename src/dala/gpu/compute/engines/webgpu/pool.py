@@ -34,9 +34,11 @@ _ids = itertools.count(1)
 class PoolSlot:
     """A native buffer of the pool. For the owner's thread only."""
 
-    native: wgpu.GPUBuffer | None
+    native: Any  # a GPUBuffer, or None
     size: int
     id: int = field(default_factory=_ids.__next__)
+    #: How many other libraries use the memory.
+    lent: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -180,9 +182,19 @@ class BufferPool:
     def put(self, buffer: DeviceBuffer) -> list[PoolSlot]:
         """Return a buffer's memory to the pool, and the slots to discard to stay below the cap."""
         slot, buffer.slot = buffer.slot, None
-        if slot is None or self._used.pop(slot.id, None) is None:
+        if slot is None:
             return []
+        if self._used.pop(slot.id, None) is None:
+            return [slot]  # another library's memory
         self._live_bytes -= buffer.nbytes
+        return [] if slot.lent else self._keep(slot)
+
+    def take_back(self, slot: PoolSlot) -> list[PoolSlot]:
+        """Return memory to the pool that another library has used; as :meth:`put` does."""
+        slot.lent -= 1
+        return [] if slot.lent or slot.id in self._used else self._keep(slot)
+
+    def _keep(self, slot: PoolSlot) -> list[PoolSlot]:
         self._free.setdefault(slot.size, OrderedDict())[slot.id] = slot
         self._age[slot.id] = slot
         self._pooled_bytes += slot.size

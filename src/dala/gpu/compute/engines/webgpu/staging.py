@@ -66,6 +66,7 @@ class Staging(Ring[_Read]):
         buffer = self._take(max(MIN_BYTES, size_class(padded, NO_LIMIT)))
         try:
             self._device.encoder().copy_buffer_to_buffer(source, start, buffer, 0, padded)
+            self._device.downloaded += nbytes
             self._device.flush()
             token, promise = self._device.calls.map_to_read(buffer, padded)
         except BaseException:

@@ -53,6 +53,7 @@ class Uploads(Ring[Transfer]):
             self._device.calls.unmap(buffer, mapped.memory)
             size = -(-nbytes // 4) * 4
             self._device.encoder().copy_buffer_to_buffer(buffer, 0, target, 0, size)
+            self._device.uploaded += nbytes
             self._device.flush()  # buffers in unsubmitted commands cannot be mapped
             token, promise = self._device.calls.map_to_write(buffer)
         except BaseException:

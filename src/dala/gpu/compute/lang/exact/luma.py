@@ -29,21 +29,20 @@ def with_integer_luma(program: Program) -> Program:
     found = SumFinder(program).run(program.body)
     chosen: dict[Value, ByteSum] = {}
 
-    def visit(v: Value) -> None:
-        if v not in found or v in chosen:
-            return
+    todo = list(program.result)
+    for s in statements(program.body):
+        if not isinstance(s, Value) or s not in found:
+            todo += operands(s)
+    seen: set[Value] = set()
+    while todo:
+        v = todo.pop()
+        if v in seen or v not in found:
+            continue
+        seen.add(v)
         if _is_luma(found[v]):
             chosen[v] = found[v]
         else:
-            for a in v.args:
-                visit(a)
-
-    for s in statements(program.body):
-        for v in operands(s):
-            if not isinstance(s, Value) or s not in found:
-                visit(v)
-    for v in program.result:
-        visit(v)
+            todo += v.args
     if not chosen:
         return program
     return rewrite(

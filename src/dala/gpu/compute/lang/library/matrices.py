@@ -27,21 +27,22 @@ class _Side(NamedTuple):
     whole: bool
 
 
-def matrix(size: int, b: Builder, *terms: Term) -> Term:
+def matrix(name: str, width: int, height: int, b: Builder, *terms: Term) -> Term:
     """Make a matrix: of one number on the diagonal, of another matrix, or column by column."""
     if len(terms) == 1 and is_matrix(terms[0]):
         given = columns_of(terms[0])
-        kept = min(size, len(given))
         return _of([
-            [given[c][r] if max(c, r) < kept else float(c == r) for r in range(size)]
-            for c in range(size)
+            [given[c][r] if c < len(given) and r < len(given[c]) else float(c == r)
+             for r in range(height)]
+            for c in range(width)
         ])  # fmt: skip
     items = components(terms)
     if len(items) == 1:
-        items = [items[0] if r == c else 0.0 for c in range(size) for r in range(size)]
-    if len(items) != size * size:
-        refuse(f"mat{size} takes {size * size} numbers, got {len(items)}", "Pass column by column.")
-    return _of([items[c * size : (c + 1) * size] for c in range(size)])
+        items = [items[0] if r == c else 0.0 for c in range(width) for r in range(height)]
+    if len(items) != width * height:
+        problem = f"{name} takes {width * height} numbers, got {len(items)}"
+        refuse(problem, "Pass column by column.")
+    return _of([items[c * height : (c + 1) * height] for c in range(width)])
 
 
 def is_matrix(term: Term) -> bool:
@@ -111,12 +112,19 @@ def _determinant(b: Builder, columns: Columns) -> Scalar:
 
 def determinant(b: Builder, m: Term) -> Term:
     """Return the determinant of a matrix."""
-    return _determinant(b, columns_of(m))
+    return _determinant(b, _square(m))
+
+
+def _square(m: Term) -> Columns:
+    columns = columns_of(m)
+    if len(columns) != len(columns[0]):
+        refuse(f"this takes a square matrix, got {describe(m)}")
+    return columns
 
 
 def inverse(b: Builder, m: Term) -> Term:
     """Invert a matrix by its cofactors; a singular one gives numbers that are not finite."""
-    columns = columns_of(m)
+    columns = _square(m)
     size = range(len(columns))
     one_over = b.binary("div", 1.0, _determinant(b, columns))
 
@@ -130,6 +138,6 @@ def inverse(b: Builder, m: Term) -> Term:
 def outer_product(b: Builder, column: Term, row: Term) -> Term:
     """Return the matrix whose columns are a vector times each number of another one."""
     down, across = components([column]), components([row])
-    if len(down) != len(across) or not 2 <= len(down) <= 4:
-        refuse("outerProduct takes two vectors of one size")
+    if not (2 <= len(down) <= 4 and 2 <= len(across) <= 4):
+        refuse("outerProduct takes two vectors")
     return _of([[b.binary("mul", x, y) for x in down] for y in across])

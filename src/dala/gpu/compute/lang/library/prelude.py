@@ -16,7 +16,7 @@ from dala.gpu.compute.lang.source import KernelSource
 #: The name of the prelude in errors, which are shown at the call instead.
 NAME: Final = "the prelude"
 
-_TEXTS: Final = ("functions", "noise")
+_TEXTS: Final = ("functions", "noise", "levels")
 
 
 def find(name: str, count: int) -> KernelDecl | None:

@@ -71,6 +71,23 @@ class Sampler:
         )
         return self.sample(x, y)
 
+    def place(self, method: str, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
+        """Return a place with the image 1 wide and 1 high."""
+        if method == "sample_uv":
+            return x, y
+        u, v = (
+            self.b.binary("div", self.b.binary("add", at, 0.5), self._size(axis))
+            for at, axis in ((x, 1), (y, 0))
+        )
+        return u, v
+
+    def codes(self) -> tuple[int, bool]:
+        """Return edge and filter as ``levels.kernel`` takes them; refuse those it has not."""
+        if not isinstance(self.edge, str) or self.filter == "cubic":
+            advice = "Use filter='linear' or 'nearest', and edge='clamp', 'repeat' or 'mirror'."
+            refuse("lod= goes with no cubic filter and no color beyond the edge", advice)
+        return EDGES.index(self.edge), self.filter == "nearest"
+
     def _size(self, axis: int) -> Value:
         return self.b.emit("dim", "s32", attr=(self.index, axis))
 

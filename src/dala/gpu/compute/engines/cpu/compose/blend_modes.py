@@ -5,14 +5,11 @@ Colors are numbers of 16 bits: 257 times a byte, or linear light.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from dala.gpu.compute.engines.blending import LEAST, SOFT, VALUES, WHITE
 from dala.gpu.compute.engines.compositing import BLENDS
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import divide_near, quotient, shared_alpha
 
 OVER, ADD, MULTIPLY, SCREEN, OVERLAY, DARKEN, LIGHTEN, DODGE, BURN, HARD, SOFT_LIGHT, DIFFERENCE = (

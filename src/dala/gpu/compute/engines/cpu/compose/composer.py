@@ -12,21 +12,8 @@ import numpy as np
 from dala.errors import ParameterError
 from dala.gpu.compute.engines.base import Storage
 from dala.gpu.compute.engines.compositing import BLENDS, ComposedFrame, Composer
-from dala.gpu.compute.engines.cpu.compose.plans import (
-    BAD_BLEND,
-    BAD_KIND,
-    BAD_PICTURE,
-    NEEDS_RGBA,
-    make_plans,
-)
-from dala.gpu.compute.engines.cpu.compose.records import (
-    ORIGIN,
-    SIMPLE,
-    SIZED,
-    JobRecord,
-    PictureRecord,
-    PlanRecord,
-)
+from dala.gpu.compute.engines.cpu.compose.plans import *
+from dala.gpu.compute.engines.cpu.compose.records import *
 from dala.gpu.compute.engines.cpu.compose.rows import expand_gray, expand_rgb
 from dala.gpu.compute.engines.cpu.compose.tiles import draw_tiles
 from dala.gpu.compute.engines.cpu.memory import Memory, address_of, span_of

@@ -5,16 +5,13 @@ Blurred boxes are computed in integers, as ``engines/sampling/shadows.py`` defin
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.compositing import GRID, RING, SHADOW
 from dala.gpu.compute.engines.cpu.compose.records import DrawRecord
 from dala.gpu.compute.engines.cpu.compose.steps import box_steps, places
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.sampling.shadows import CURVE, ONE, STEPS
 
-LANES: Final = tuple(float(k) for k in range(16))
+_LANES: Final = tuple(float(k) for k in range(16))
 
 
 @native
@@ -110,7 +107,7 @@ def rounded_box(u: Vector, v: Vector, hw: f32, hh: f32, radius: f32) -> Vector:
 @native(inline=False)
 def box_coverage(draw: DrawRecord, coverage: Array[u32], x: i64, y: i64, count: i64) -> None:
     """Write coverage times opacity of an unrotated box, for pixels starting at x."""
-    lanes, dy = load(table(f32, LANES), 0, 16), f32(f64(y) + 0.5 - f64(draw.cy))
+    lanes, dy = load(table(f32, _LANES), 0, 16), f32(f64(y) + 0.5 - f64(draw.cy))
     hw, hh, radius = draw.hw, draw.hh, draw.radius
     opacity = f32(full_share(draw))
     for k in serial(0, count, 16):

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from dala.gpu.compute.engines.compositing import LINEAR, OPAQUE, RING, TINT
+from dala.gpu.compute.engines.compositing import *
 from dala.gpu.compute.engines.cpu.compose.blend_modes import blend_row
-from dala.gpu.compute.engines.cpu.compose.coverage import (
-    box_coverage,
-    draw_coverage,
-    full_share,
-    rotated_span,
-    shadow_coverage,
-    spans,
-    straight_spans,
-)
-from dala.gpu.compute.engines.cpu.compose.records import TILE_COLUMNS, DrawRecord, PlanRecord
+from dala.gpu.compute.engines.cpu.compose.coverage import *
+from dala.gpu.compute.engines.cpu.compose.records import *
 from dala.gpu.compute.engines.cpu.compose.rows import (
     all_opaque,
     cover_row,
@@ -27,14 +19,8 @@ from dala.gpu.compute.engines.cpu.compose.rows import (
 from dala.gpu.compute.engines.cpu.compose.sampling import sample_row
 from dala.gpu.compute.engines.cpu.compose.steps import is_sampled
 from dala.gpu.compute.engines.cpu.compose.tables import ROW_HEAD, packed_size
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.pixels.byte_sums import (
-    alpha_across,
-    alpha_down,
-    opaque_across,
-    opaque_down,
-)
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.pixels.byte_sums import *
 from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
 from dala.gpu.compute.engines.cpu.pixels.over import copy_row, fill_row, over_row
 from dala.gpu.compute.engines.cpu.pixels.taps import line_block

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.compositing import (
-    BLENDS,
-    FILL,
-    LINEAR,
-    OPAQUE,
-    PICTURE,
-    RING,
-    SHADOW,
-    TINT,
-)
+from dala.gpu.compute.engines.compositing import *
 from dala.gpu.compute.engines.cpu.compose.records import *
 from dala.gpu.compute.engines.cpu.compose.steps import *
 from dala.gpu.compute.engines.cpu.compose.tables import *
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.taps import LINE
 from dala.gpu.compute.engines.sampling.draws import DROPPED, TEXEL, TEXEL_BITS
 

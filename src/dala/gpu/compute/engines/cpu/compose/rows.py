@@ -5,10 +5,7 @@ Coverage has 16 fractional bits and multiplies the source's alpha.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import CHANNEL_PAIR as PAIR
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, cover
 

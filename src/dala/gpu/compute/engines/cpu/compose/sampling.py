@@ -7,8 +7,7 @@ from typing import NamedTuple
 from dala.gpu.compute.engines.compositing import OPAQUE
 from dala.gpu.compute.engines.cpu.compose.records import DrawRecord
 from dala.gpu.compute.engines.cpu.compose.steps import *
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.byte_sums import divide_255, straight
 from dala.gpu.compute.engines.sampling.draws import TEXEL, TEXEL_BITS
 

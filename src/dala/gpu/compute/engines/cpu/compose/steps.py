@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.compositing import NEAREST, PICTURE, TINT
 from dala.gpu.compute.engines.cpu.compose.records import DrawRecord
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.sampling.draws import (
-    BOX_BITS,
-    DROPPED,
-    MOST_SCALE,
-    MOST_TAPS,
-    TEXEL,
-    TEXEL_BITS,
-)
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.sampling.draws import *
 
 #: Factors of fixed-point coefficients, and half of a position's unit.
 _BOX: Final = float(1 << (BOX_BITS + DROPPED))

@@ -6,11 +6,8 @@ Weights are laid out as ``byte_rows.py`` of resizing reads them.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.compose.steps import tap_offset
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import Array, i16, i32, i64, serial, store, vec
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.sampling.draws import DROPPED, TEXEL, TEXEL_BITS
 
 #: The most taps of a pixel whose sums across are unrolled.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dala.gpu.compute.engines.cpu.compose.coverage import full_share
 from dala.gpu.compute.engines.cpu.compose.draws import *
 from dala.gpu.compute.engines.cpu.compose.records import *
 from dala.gpu.compute.engines.cpu.compose.steps import is_sampled
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_CAPACITY
 from dala.gpu.compute.engines.cpu.pixels.over import fill_row
 

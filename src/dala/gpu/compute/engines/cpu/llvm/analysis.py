@@ -49,7 +49,7 @@ class Reach:
 class Form(ABC):
     """A form in which a program is emitted, with the facts that its rule found."""
 
-    name: ClassVar[str]
+    name: str
     #: Bytes of scratch memory of the row function, which ``NAME.fill(job, scratch)`` fills.
     scratch: ClassVar[int] = 0
 

@@ -12,7 +12,7 @@ from dala.gpu.compute.engines.base import Link, Runner, Storage, Tensor
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.jit import Code
 from dala.gpu.compute.engines.cpu.job import CallWithoutGil, job_head, job_packer
-from dala.gpu.compute.engines.cpu.launch import NativeJob, job_runner, lazily
+from dala.gpu.compute.engines.cpu.launch import job_runner, lazily
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.llvm.kernel import assemble
 from dala.gpu.compute.engines.cpu.llvm.metering import is_long
@@ -197,16 +197,11 @@ def _runner(engine: CPUEngine, planned: PlannedChain, code: Code) -> Runner:
     work = _work(plan)
     large = work >= cpu_cost.GUARDED_NS
     long = any(s.analysis is not None and is_long(s.analysis.block) for s in stages)
-    job = NativeJob(
-        ", ".join(_name(s) for s in stages),
-        head,
-        pack=job_packer(pointers, fixed, planned.types),
-        run_all=CallWithoutGil(code.addresses["all"]),
-        tiles=engine.tiles() if helpers or large else None,
-        helpers=helpers,
-        guarded=long or large,
-    )
-    launch = job_runner(job, engine.threads)
+    launch = job_runner(
+        engine.threads, ", ".join(_name(s) for s in stages), head,
+        job_packer(pointers, fixed, planned.types), CallWithoutGil(code.addresses["all"]),
+        engine.tiles() if helpers or large else None, helpers, guarded=long or large,
+    )  # fmt: skip
     # A single pointwise program may write to its input.
     alone = len(stages) == 1 and all(q.reach.pointwise for q in stages[0].sources)
     stored = sorted({s.store for s in stages if s.store is not None})

@@ -27,6 +27,7 @@ from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.types import ParamType, Result, Static
 from dala.gpu.compute.engines.cpu.sanitize import SANITIZE
 from dala.gpu.compute.engines.cpu.threads import ThreadPool, Tiles, pool
+from dala.trace.recorder import OFF, tracer
 
 if TYPE_CHECKING:  # the emitter is imported only if the cache has no code
     from dala.gpu.compute.engines.cpu.native.emit import EmittedModule
@@ -77,7 +78,8 @@ class Native:
         self.shared = self.params[-2:] == ["start", "end"]
         if cached is None:
             exports = ("all", "body") if self.shared else ("all",)
-            self.code: Code = compiler.compile(self.text, exports)
+            with tracer.span("compile", "native code") if tracer.on else OFF:
+                self.code: Code = compiler.compile(self.text, exports)
             if key is not None:
                 store_code(key, compiler, self._emitted, exports)
         else:

@@ -11,7 +11,7 @@ from typing import Final
 from dala.gpu.compute.engines.cpu.native import names
 from dala.gpu.compute.engines.cpu.native.expressions import ExpressionWriter
 from dala.gpu.compute.engines.cpu.native.types import Span, Term, is_number
-from dala.gpu.compute.engines.cpu.native.vectors import VECTOR_INTRINSICS, span_of, type_of
+from dala.gpu.compute.engines.cpu.native.vectors import VECTOR_INTRINSICS, joined, span_of, type_of
 from dala.gpu.compute.engines.cpu.vector.types import I8, I16, I32, I64, U8, Operand, Type
 
 
@@ -79,10 +79,7 @@ def _in_parts(
     for first in range(0, x.type.lanes, lanes):
         parts = (b.shuffle(v, v, range(first, first + lanes)) for v in (x, y))
         found.append(Operand(made, b.invoke(name, made, *parts)))
-    while len(found) > 1:
-        pairs = zip(found[::2], found[1::2], strict=True)
-        found = [b.shuffle(p, q, range(2 * p.type.lanes)) for p, q in pairs]
-    return found[0]
+    return joined(b, found)
 
 
 def _look_up(b: ExpressionWriter, *args: Term) -> Operand:
@@ -177,37 +174,8 @@ def _floats(intrinsic: str, folded: Callable[[float], float] | None) -> Callable
     return write
 
 
-def _trunc(b: ExpressionWriter, a: Term) -> Term:
-    if is_number(a):
-        return math.trunc(a)
-    (v,) = _floating(b, "trunc", a)
-    # From operations that need no library function on any machine, see Jit.
-    return b.intrinsic("copysign", b.intrinsic("floor", b.intrinsic("fabs", v)), v)
-
-
-def _math_function(op: str, count: int) -> Callable[..., Term]:
-    def write(b: ExpressionWriter, *args: Term) -> Term:
-        if len(args) != count:
-            b.fail(f"{op} takes {count} argument{'s' * (count > 1)}")
-        if all(is_number(a) for a in args):
-            try:
-                return getattr(math, op)(*args)
-            except (ValueError, OverflowError) as error:
-                b.fail(f"cannot compute this constant: {error}")
-        return b.math_function(op, *b.same_type(*args, what=op))
-
-    return write
-
-
-def _counting(intrinsic: str) -> Callable[..., Term]:
-    def write(b: ExpressionWriter, a: Term) -> Term:
-        v = b.value(a)
-        t = v.type
-        if not t.integer:
-            b.fail(f"bit counts take integers, got {t}")
-        return b.intrinsic(intrinsic, v, tail="" if intrinsic == "ctpop" else "i1 false")
-
-    return write
+def _exp(b: ExpressionWriter, a: Term) -> Term:
+    return math.exp(a) if is_number(a) else b.math_function("exp", b.value(a))
 
 
 def _isnan(b: ExpressionWriter, a: Term) -> Term:
@@ -234,13 +202,8 @@ _NAMED: Final[dict[str, Callable[..., Term]]] = {
     "narrow_fours": _narrow_fours, "look_up": _look_up, "bits": _bits, "saturate": _saturate,
     "in_range": _in_range, "select": ExpressionWriter.choose, "isnan": _isnan, "static": _static,
     "minimum": partial(_spreading, least=True), "maximum": partial(_spreading, least=False),
-    "floor": _floats("floor", math.floor), "ceil": _floats("ceil", math.ceil), "trunc": _trunc,
+    "floor": _floats("floor", math.floor), "ceil": _floats("ceil", math.ceil), "exp": _exp,
     "sqrt": _floats("sqrt", math.sqrt), "fma": _floats("fmuladd", None),
-    "copysign": _floats("copysign", None),
-    **{op: _math_function(op, 1) for op in ("exp", "log", "sin", "cos", "tan", "atan")},
-    "atan2": _math_function("atan2", 2), "power": _math_function("pow", 2),
-    "count_ones": _counting("ctpop"), "leading_zeros": _counting("ctlz"),
-    "trailing_zeros": _counting("cttz"),
 }  # fmt: skip
 INTRINSICS: Final[dict[object, Callable[..., Term]]] = {
     **{getattr(names, name): function for name, function in _NAMED.items()},

@@ -12,17 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar
 
 from dala.gpu.compute.engines.cpu.vector import types
 
-__all__ = [
-    "Array", "F", "Record", "S", "T", "Vector", "add_saturate", "all_of", "any_of", "atan",
-    "atan2", "bits", "ceil", "copysign", "cos", "count_ones", "exp", "f32", "f64", "floor",
-    "fma", "gather", "hinted", "hmax", "hmin", "hsum", "i8", "i16", "i32", "i64", "in_range",
-    "independent", "insert", "isnan", "leading_zeros", "load", "local", "log", "look_up",
-    "maximum", "minimum", "multiply_pairs", "multiply_q15", "narrow_fours", "power", "prefetch",
-    "saturate", "select", "serial", "shuffle", "sin", "splat", "sqrt", "static", "store",
-    "stream", "table", "tan", "trailing_zeros", "trunc", "u8", "u16", "u32", "u64", "vec",
-    "view",
-]  # fmt: skip
-
 T = TypeVar("T")
 S = TypeVar("S")
 F = TypeVar("F")
@@ -191,6 +180,10 @@ def insert(vector: Value, lane: int, value: Value) -> Value:
     """Return a vector with one lane replaced. ``v[lane]`` reads a lane."""
 
 
+def join(*vectors: Value) -> Value:
+    """Return the lanes of all vectors, one after another; there are a power of two of them."""
+
+
 def shuffle(a: Value, b: Value, lanes: Value) -> Value:
     """Return lanes of ``a`` and ``b``, selected by a constant tuple of indexes."""
 
@@ -269,22 +262,6 @@ def fma(a: Value, b: Value, c: Value) -> Value:
     """Return ``a * b + c``, rounded once if the machine has the instruction."""
 
 
-def copysign(a: Value, b: Value) -> Value:
-    """Return ``a`` with the sign of ``b``."""
-
-
-def count_ones(a: Value) -> Value:
-    """Return the number of set bits."""
-
-
-def leading_zeros(a: Value) -> Value:
-    """Return the number of leading zero bits; the width of the type for 0."""
-
-
-def trailing_zeros(a: Value) -> Value:
-    """Return the number of trailing zero bits; the width of the type for 0."""
-
-
 def isnan(a: Value) -> bool:
     """Return True for NaN."""
     return False
@@ -298,44 +275,12 @@ def ceil(a: Value) -> Value:
     """Round up; the result is a float."""
 
 
-def trunc(a: Value) -> Value:
-    """Round toward zero; the result is a float."""
-
-
 def sqrt(a: Value) -> Value:
     """Return the square root."""
 
 
 def exp(a: Value) -> Value:
     """Return e raised to a power."""
-
-
-def log(a: Value) -> Value:
-    """Return the natural logarithm."""
-
-
-def sin(a: Value) -> Value:
-    """Return the sine."""
-
-
-def cos(a: Value) -> Value:
-    """Return the cosine."""
-
-
-def tan(a: Value) -> Value:
-    """Return the tangent."""
-
-
-def atan(a: Value) -> Value:
-    """Return the arc tangent."""
-
-
-def atan2(a: Value, b: Value) -> Value:
-    """Return the angle of the point (b, a)."""
-
-
-def power(a: Value, b: Value) -> Value:
-    """Return ``a`` raised to the power ``b``."""
 
 
 def _refused(function: Callable[..., object]) -> Callable[..., NoReturn]:

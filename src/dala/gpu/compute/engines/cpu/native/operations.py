@@ -142,7 +142,7 @@ class ArithmeticWriter(ValueWriter, ABC):
             return self.divide(x, y, rest=rule == "rest", known=known)
         if rule in ("shl", "shr"):
             return self.shift(rule, x, y, known)
-        self.fail(f"'{sign}' is not supported in native code", "For powers, use power(a, b).")
+        self.fail(f"'{sign}' is not supported in native code", "Multiply instead of taking powers.")
 
     def _fuse(self, rule: str, x: Operand, y: Operand) -> Operand:
         """Emit an operator on floats, fused if an operand is a product, first of all the second.

@@ -195,6 +195,18 @@ def _shuffle(b: ExpressionWriter, first: Term, second: Term, lanes: Term) -> Ope
     return b.shuffle(x, y, lanes)
 
 
+def _join(b: ExpressionWriter, *vectors: Term) -> Operand:
+    return joined(b, [vector_of(b, v) for v in vectors])
+
+
+def joined(b: ExpressionWriter, found: list[Operand]) -> Operand:
+    """Return the lanes of vectors one after another, joined in pairs."""
+    while len(found) > 1:
+        pairs = zip(found[::2], found[1::2], strict=True)
+        found = [b.shuffle(p, q, range(2 * p.type.lanes)) for p, q in pairs]
+    return found[0]
+
+
 def _across(b: ExpressionWriter, vector: Term, op: str) -> Operand:
     v = vector_of(b, vector)
     one, t = v.type.scalar, v.type
@@ -256,7 +268,7 @@ def lanes_of(b: ExpressionWriter, term: Term) -> int:
 VECTOR_INTRINSICS: Final[dict[str, Callable[..., Term]]] = {
     "local": _local, "view": _view, "table": _table, "load": _load, "store": _store,
     "stream": _stream, "gather": _gather, "prefetch": _prefetch, "splat": _splat, "vec": _vec,
-    "insert": _insert, "shuffle": _shuffle,
+    "insert": _insert, "join": _join, "shuffle": _shuffle,
     "hsum": partial(_across, op="add"), "hmin": partial(_across, op="min"),
     "hmax": partial(_across, op="max"), "any_of": partial(_mask, op="or"),
     "all_of": partial(_mask, op="and"),

@@ -7,21 +7,11 @@ is split into pieces, and a second pass chooses among their indexes.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.loops.axis import BLOCK, MAX, Schedule, part_of, row_block
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import (
-    Statics,
-    array_runner,
-    native_type,
-)
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.cpu.vector.types import BY_NAME, I64
 
 #: Columns of a tile.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dala.gpu.compute.engines.base import Runner, Task
 from dala.gpu.compute.engines.cpu.loops.chain import prepare_blur
-from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.cpu.ops.wide_blur import make_wide_blur
 from dala.gpu.compute.engines.sampling.gauss import EXACT_RADIUS
 

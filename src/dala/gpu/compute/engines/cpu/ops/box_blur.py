@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import picture_size, scratch_runner, share
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 #: Sums of up to this radius are computed directly, which is faster than running sums.
 DIRECT: Final = 4

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements, matmul
-from dala.gpu.compute.engines.cpu.ops.shared import native_type, scratch_runner, vector_bytes
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops import matmul
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 #: The most bytes of padded images at a time.
 SCRATCH: Final = 32 << 20
@@ -50,21 +47,16 @@ def pad_planes(
             for y in range(rows):
                 line = to[((plane * phases + phase) * rows + y) * pitch :]
                 row = y * step_y + first_y
-                if row < 0 or row >= height:
-                    for i in independent(range(pitch)):
-                        line[i] = T(0)
-                else:
+                for i in independent(range(pitch)):
+                    line[i] = T(0)
+                if row >= 0 and row < height:
                     source = x[(plane * height + row) * width :]
-                    for i in independent(range(low)):
-                        line[i] = T(0)
                     if step_x == 1:
                         for i in independent(range(low, high)):
                             line[i] = source[i + first_x]
                     else:
                         for i in independent(range(low, high)):
                             line[i] = source[i * step_x + first_x]
-                    for i in independent(range(high, pitch)):
-                        line[i] = T(0)
 
 
 @native
@@ -200,11 +192,13 @@ def _pointwise(task: Task) -> Runner:
     images, area = x[0] if len(x) == 4 else 1, x[-2] * x[-1]
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        out = matmul.view(output, (images, groups, weight[0] // groups, area), dtype)
-        left = matmul.view(inputs[1], (groups, weight[0] // groups, weight[1]), dtype)
-        np.matmul(left, matmul.view(inputs[0], (images, groups, weight[1], area), dtype), out=out)
+        out = matmul.array_of(output, (images, groups, weight[0] // groups, area), dtype)
+        left = matmul.array_of(inputs[1], (groups, weight[0] // groups, weight[1]), dtype)
+        np.matmul(
+            left, matmul.array_of(inputs[0], (images, groups, weight[1], area), dtype), out=out
+        )
         if len(inputs) > 2:
-            out += matmul.view(inputs[2], (groups, weight[0] // groups, 1), dtype)
+            out += matmul.array_of(inputs[2], (groups, weight[0] // groups, 1), dtype)
 
     return run
 

@@ -7,14 +7,8 @@ polynomials in f32, so that all loops vectorize.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import array_runner
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.sampling import light
 
 #: Pixels of a block, and the room that a block needs; samples around it included.
@@ -150,9 +144,8 @@ def to_light(
             gain = power_quick(luma, f32(_SYSTEM)) * f32(_HLG_GAIN)
             r[k], g[k], b[k] = sr * gain, sg * gain, sb * gain
         else:
-            r[k] = signed(r[k], light_of_pq(abs(r[k])) * f32(_PQ_GAIN))
-            g[k] = signed(g[k], light_of_pq(abs(g[k])) * f32(_PQ_GAIN))
-            b[k] = signed(b[k], light_of_pq(abs(b[k])) * f32(_PQ_GAIN))
+            for p in static((r, g, b)):
+                p[k] = signed(p[k], light_of_pq(abs(p[k])) * f32(_PQ_GAIN))
 
 
 @native(fast=True)
@@ -204,9 +197,8 @@ def to_sdr(
 def to_display(r: Array[f32], g: Array[f32], b: Array[f32], count: i64, *, coarse: bool) -> None:
     """Replace light with display values."""
     for k in independent(range(count)):
-        r[k] = signed(r[k], power_quick(abs(r[k]), f32(_GAMMA)))
-        g[k] = signed(g[k], power_quick(abs(g[k]), f32(_GAMMA)))
-        b[k] = signed(b[k], power_quick(abs(b[k]), f32(_GAMMA)))
+        for p in static((r, g, b)):
+            p[k] = signed(p[k], power_quick(abs(p[k]), f32(_GAMMA)))
 
 
 @native(fast=True)

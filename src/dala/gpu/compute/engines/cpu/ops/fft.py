@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import pi, prod
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from dala import memory
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.ops import fft_stages, implements
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops import fft_stages
 from dala.gpu.compute.engines.cpu.ops.fft_stages import EXCHANGED, PAIRS, REAL, shuffles_for
-from dala.gpu.compute.engines.cpu.ops.matmul import view
-from dala.gpu.compute.engines.cpu.ops.shared import native_type, scratch_runner, share, vector_bytes
-from dala.typing import NDArray
+from dala.gpu.compute.engines.cpu.ops.matmul import array_of
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 #: The longest line: tables for longer ones would take too much memory.
 LONGEST: Final = 1 << 22
@@ -148,8 +145,8 @@ def _numpy(task: Task) -> Runner:
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
         memory.check(needed, task.op)
         a, out = (
-            view(inputs[0], task.inputs[0].shape, dtype),
-            view(output, task.output.shape, dtype),
+            array_of(inputs[0], task.inputs[0].shape, dtype),
+            array_of(output, task.output.shape, dtype),
         )
         if pairs:
             transform = np.fft.ifftn if inverse else np.fft.fftn

@@ -6,10 +6,9 @@ and imaginary parts are separate vectors; the first stage splits them and the la
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 Shuffles: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -23,8 +22,7 @@ SEPARATE: Final = 3
 EVENS: Final = 0
 ODDS: Final = 1
 JOINED: Final = 2
-HALVES: Final = 3
-INTERLEAVED: Final = 4
+INTERLEAVED: Final = 3
 
 
 def shuffles_for(lanes: int, step: int) -> Shuffles:
@@ -36,7 +34,6 @@ def shuffles_for(lanes: int, step: int) -> Shuffles:
         tuple(range(0, 2 * lanes, 2)),
         tuple(range(1, 2 * lanes, 2)),
         tuple(i // 2 + i % 2 * lanes for i in range(2 * lanes)),
-        tuple(range(2 * lanes)),
         tuple(i // step % 4 * lanes + i // (4 * step) * step + i % step for i in range(4 * lanes)),
     )
 
@@ -93,8 +90,7 @@ def put_four(
     out: Array[T], at: i64, a: Vector, b: Vector, c: Vector, d: Vector, *, shuffles: Shuffles
 ) -> None:
     """Interleave and store four vectors of results."""
-    low, high = shuffle(a, b, shuffles[HALVES]), shuffle(c, d, shuffles[HALVES])
-    store(out, at, shuffle(low, high, shuffles[INTERLEAVED]))
+    store(out, at, shuffle(join(a, b), join(c, d), shuffles[INTERLEAVED]))
 
 
 @native
@@ -220,11 +216,9 @@ def transform_lines(
         short_stage(taken, taken, xr, xi, short, length, form=source, shuffles=one)
         if lanes > 4:
             short_stage(xr, xi, yr, yi, short_four, length, form=SEPARATE, shuffles=four)
-            finish(yr, yi, xr, xi, made, twiddles, length, 16, length, length, scale,
-                   form=target, shuffles=one)  # fmt: skip
-        else:
-            finish(xr, xi, yr, yi, made, twiddles, length, 4, length, length, scale,
-                   form=target, shuffles=one)  # fmt: skip
+            xr, xi, yr, yi = yr, yi, xr, xi
+        finish(xr, xi, yr, yi, made, twiddles, length, 16 if lanes > 4 else 4, length, length,
+               scale, form=target, shuffles=one)  # fmt: skip
 
 
 @native

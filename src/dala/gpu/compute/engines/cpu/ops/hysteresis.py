@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import Array, i32, i64, independent, u8
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import scratch_runner
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 
 @native

@@ -8,21 +8,10 @@ From bytes to bytes, 3D tables are in integers: ``lut_bytes.py``.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import (
-    Statics,
-    array_runner,
-    native_type,
-    scratch_runner,
-)
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.lookup import (
     ByteLookup,
     byte_curves,
@@ -80,15 +69,10 @@ def find_entries(
     step_g = size * 4
     step_r = step_g * size
     for k in independent(range(count)):
-        if u8 == T and channels == 4:
-            px = view(src, u32)[k]
-            cr, cg, cb = f32(i32(px & 255)), f32(i32((px >> 8) & 255)), f32(i32((px >> 16) & 255))
-        else:
-            at = k * channels
-            cr, cg, cb = f32(src[at]), f32(src[at + 1]), f32(src[at + 2])
-        r = table_position(cr, lows[0], scales[0], top)
-        g = table_position(cg, lows[1], scales[1], top)
-        b = table_position(cb, lows[2], scales[2], top)
+        at = k * channels
+        r = table_position(f32(src[at]), lows[0], scales[0], top)
+        g = table_position(f32(src[at + 1]), lows[1], scales[1], top)
+        b = table_position(f32(src[at + 2]), lows[2], scales[2], top)
         i = min(in_range(i32, r), last - 1)
         j = min(in_range(i32, g), last - 1)
         m = min(in_range(i32, b), last - 1)

@@ -9,10 +9,7 @@ blocks, as in ``lut.py``.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.lut import BLOCK, tetrahedron
 from dala.gpu.compute.engines.lookup import FARTHEST
 

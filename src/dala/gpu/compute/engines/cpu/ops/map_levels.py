@@ -6,22 +6,13 @@ a pixel then reads two tables. f32 pictures are lowered to the kernel language.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
 import numpy as np
 
-from dala.gpu.compute.engines.base import Runner, Task
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.jit import jit
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.scan import luma_of
-from dala.gpu.compute.engines.cpu.ops.shared import array_runner, picture_size
-from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.sampling.levels import tile_shares, whole_levels
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.cpu.engine import CPUEngine
 
 #: The fewest pixels of a job.
 PIECE: Final = 1 << 15
@@ -126,7 +117,7 @@ def map_bytes(
 
 
 @implements("map_levels")
-def make_map_levels(engine: CPUEngine, task: Task) -> Runner | None:
+def make_map_levels(engine: Engine, task: Task) -> Runner | None:
     """Return the runner for a u8 picture, with a few jobs per thread; None for f32."""
     image, given = task.inputs
     if image.dtype != "u8":
@@ -139,7 +130,7 @@ def make_map_levels(engine: CPUEngine, task: Task) -> Runner | None:
     luma = int(task["luma"])
     single = rows * columns == 1
     by_table = compile_native(
-        map_bytes, channels=channels, luma=luma, lookup=int(bool(engine.machine.lookup))
+        map_bytes, channels=channels, luma=luma, lookup=int(bool(jit().machine.lookup))
     ).parallel(jobs, 1)
     code = compile_native(map_rows, channels=channels, luma=luma, planes=planes).parallel(jobs, 1)
 

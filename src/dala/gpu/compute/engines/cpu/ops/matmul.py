@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.job import freed_error
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.typing import NDArray
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 #: Sums of this many products of two 16-bit numbers are exact in f64.
 EXACT_PRODUCTS: Final = 1 << 21
@@ -31,7 +30,7 @@ class Multiply(Protocol):
     def __call__(self, left: NDArray, right: NDArray, /, *, out: NDArray) -> object: ...
 
 
-def view(storage: Storage, shape: tuple[int, ...], dtype: str) -> NDArray:
+def array_of(storage: Storage, shape: tuple[int, ...], dtype: str) -> NDArray:
     """Return a buffer's memory as an array, which keeps the memory alive."""
     try:
         array: NDArray = storage.handle.array.view(NUMPY[dtype]).reshape(shape)
@@ -54,7 +53,7 @@ def make_matmul(engine: Engine, task: Task) -> Runner:
     kind, kind_out = NUMPY[a.dtype], NUMPY[task.output.dtype]
 
     def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
-        try:  # twice as fast as view()
+        try:  # twice as fast as array_of()
             left = np.ndarray(shape_a, kind, inputs[0].handle.array)
             right = np.ndarray(shape_b, kind, inputs[1].handle.array)
             out = np.ndarray(shape_out, kind_out, output.handle.array)

@@ -12,20 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import NativeFunction, compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.place import indexes, place_rows
-from dala.gpu.compute.engines.cpu.ops.shared import (
-    native_type,
-    numpy_type,
-    picture_size,
-    scratch_runner,
-    share,
-)
-from dala.typing import NDArray
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 #: The highest bit first.
 BITS: Final = (128, 64, 32, 16, 8, 4, 2, 1)

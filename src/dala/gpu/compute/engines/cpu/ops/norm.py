@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Final
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.loops.axis import *
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import array_runner, native_type
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 #: Columns of a tile: few enough that it stays in the cache between passes.
 TILE: Final = 256
@@ -84,12 +80,8 @@ def softmax_parts(
                 last = min(i + BLOCK, n)
                 total += f64(exponentials(x[i:last], y[i:last], m))
             scale = T(1 / total)
-            i = i64(0)
-            while i + lanes <= n:
-                store(y, i, load(y, i, lanes) * scale)
-                i += lanes
-            if i < n:
-                store(y, i, load(y, i, lanes, n - i) * scale, n - i)
+            for k in independent(range(n)):
+                y[k] = y[k] * scale
         else:
             column_fold(x, inner, 0, n, width, narrow, top, kind=MAX)
             for c in independent(range(width)):
@@ -168,14 +160,13 @@ def layer_norm_rows(
         variance = max(second / f64(n) - left * left, f64(0))
         scale = T(1 / sqrt(variance + epsilon))
         rest = T(left)
-        for i in range(0, n, lanes):
-            many = min(n - i, i64(lanes))
-            v = (load(x, i, lanes, many) - m - rest) * scale
+        for k in independent(range(n)):
+            v = (x[k] - m - rest) * scale
             if scaled:
-                v = v * load(gamma, i, lanes, many)
+                v = v * gamma[k]
             if shifted:
-                v = v + load(beta, i, lanes, many)
-            store(y, i, v, many)
+                v = v + beta[k]
+            y[k] = v
 
 
 @implements("layer_norm")

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import (
-    array_runner,
-    native_type,
-    numpy_type,
-    picture_size,
-    share,
-)
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.cpu.vector.types import U8, U32
-from dala.typing import NDArray
 
 #: Five pixels of three bytes in reverse order, and a byte that the next store overwrites.
 REVERSED: Final = (12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, 15)
@@ -41,22 +29,16 @@ def copy_pixels(
 @native
 def copy_reversed(src: Array[T], out: Array[T], *, T: type, channels: int) -> None:  # noqa: N803
     """Copy pixels in reverse order."""
-    count = len(out) // channels
+    count, k = len(out) // channels, i64(0)
     if u8 == T and channels == 3:
-        k = i64(0)
         while k + 6 <= count:  # the store writes a byte of the sixth pixel
             at = (count - k - 5) * 3
             found = load(src, at, 16) if at + 16 <= len(src) else load(src, at, 16, 15)
             store(out, k * 3, shuffle(found, found, REVERSED))
             k += 5
-        while k < count:
-            for c in static(range(3)):
-                out[k * 3 + c] = src[(count - 1 - k) * 3 + c]
-            k += 1
-    else:
-        for k in independent(range(count)):
-            for c in static(range(channels)):
-                out[k * channels + c] = src[(count - 1 - k) * channels + c]
+    for i in independent(range(k, count)):
+        for c in static(range(channels)):
+            out[i * channels + c] = src[(count - 1 - i) * channels + c]
 
 
 @native

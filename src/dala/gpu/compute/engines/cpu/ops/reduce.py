@@ -7,20 +7,14 @@ reduces the pieces.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.loops.axis import *
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import Statics, memories, native_type, numpy_type
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.cpu.vector.types import U8, Type
-from dala.gpu.compute.engines.scratch import scratch_memory
-from dala.typing import NDArray
 
 #: Columns of a tile.
 TILE: Final = 1024

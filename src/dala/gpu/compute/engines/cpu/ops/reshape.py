@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import array_runner
-
-if TYPE_CHECKING:
-    from dala.gpu.compute.engines.cpu.engine import CPUEngine
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 
-@implements("reshape")
 def make_reshape(engine: Engine, task: Task) -> Runner:
     """Return the runner that copies the input's bytes to the output."""
 
@@ -25,6 +17,8 @@ def make_reshape(engine: Engine, task: Task) -> Runner:
 
     return run
 
+
+implements("reshape")(make_reshape)
 
 #: Columns and rows of a block: whole cache lines of the source.
 BLOCK: Final = 64
@@ -158,7 +152,7 @@ def turn_rows(
 
 
 @implements("transpose")
-def make_transpose(engine: CPUEngine, task: Task) -> Runner | None:
+def make_transpose(engine: Engine, task: Task) -> Runner | None:
     """Copy arrays with fewer than two axes, and turn pictures and matrices in blocks.
 
     The others are lowered to the kernel language.

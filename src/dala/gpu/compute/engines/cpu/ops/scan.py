@@ -14,25 +14,14 @@ counts some rows of one row of tiles.
 from __future__ import annotations
 
 from math import prod
-from typing import Final
 
 import numpy as np
 
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Task
 from dala.gpu.compute.engines.cpu.loops.axis import SUM, Schedule, part_of, sum_types
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.reduce import reduce_pieces
-from dala.gpu.compute.engines.cpu.ops.shared import (
-    array_runner,
-    native_type,
-    numpy_type,
-    picture_size,
-)
-from dala.gpu.compute.engines.cpu.threads import pool
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.cpu.vector.types import I64, U8, U32, Type
 
 #: Columns of a tile.
@@ -76,11 +65,7 @@ def scan_parts(
                 carry += F(narrow(a[k]))
         else:
             for c in independent(range(width)):
-                sums[c] = F(0)
-            if splits > 1:
-                given = before[to:]
-                for c in independent(range(width)):
-                    sums[c] = given[c]
+                sums[c] = before[to + c] if splits > 1 else F(0)
             for k in range(first, last):
                 x, y = a[at + k * inner + column :], out[at + k * inner + column :]
                 for c in independent(range(width)):

@@ -1,4 +1,7 @@
-"""Helpers for operations: dtypes, sizes, the memory of buffers, and plain runners."""
+"""Helpers for operations: dtypes, sizes, the memory of buffers, and plain runners.
+
+Modules of operations import everything from here: these helpers, and the names that they all need.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,19 @@ from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.cpu.jit import jit
 from dala.gpu.compute.engines.cpu.job import freed_error
 from dala.gpu.compute.engines.cpu.memory import Memory
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.native.arguments import Argument
+from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.threads import pool
 from dala.gpu.compute.engines.cpu.vector.types import BY_NAME, Type
 from dala.gpu.compute.engines.scratch import scratch_memory
+from dala.typing import NDArray
+
+__all__ = [
+    "Engine", "Memory", "NDArray", "Runner", "Statics", "Storage", "Task", "Values", "array_runner",
+    "implements", "memories", "native_type", "numpy_type", "picture_size", "pool", "scratch_memory",
+    "scratch_runner", "share", "vector_bytes",
+]  # fmt: skip
 
 _NATIVE: Final = {"s32": "i32", "s64": "i64"}
 

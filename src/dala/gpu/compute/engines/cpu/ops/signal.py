@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import array_runner, native_type, vector_bytes
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 
 #: Multiplications per tile: about 20 us.
 STEPS: Final = 1 << 18

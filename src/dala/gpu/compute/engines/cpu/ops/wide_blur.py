@@ -12,12 +12,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native, native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.box_blur import repeat_edges
-from dala.gpu.compute.engines.cpu.ops.shared import Statics, picture_size, scratch_runner, share
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.sampling.gauss import BEFORE, GRID_SHIFT, coarse_blur
 
 #: The type of the grid's samples.

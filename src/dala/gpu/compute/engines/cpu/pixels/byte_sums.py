@@ -6,10 +6,7 @@ Rows whose pixels are all opaque need no alpha. Weights are those of ``compose/t
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import *
 from dala.gpu.compute.engines.cpu.pixels.float_rows import channel_of
 from dala.gpu.compute.engines.cpu.pixels.over import round_bytes

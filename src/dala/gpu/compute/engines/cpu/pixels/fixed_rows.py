@@ -9,10 +9,7 @@ so one load reads them, and folding vectors adds them.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.taps import LINE, PAIRS_OF_TAPS
 
 #: Elements of a line's buffer.
@@ -21,8 +18,6 @@ LINE_CAPACITY: Final = LINE * 4 + 64
 UNIT: Final = 32
 FACTOR: Final = 65536 // UNIT
 
-_SIXTEEN: Final = tuple(range(16))
-_ALL: Final = tuple(range(32))
 _LOW: Final = tuple(k + s for g in (0, 8, 16, 24) for s in (0, 32) for k in range(g, g + 4))
 _HIGH: Final = tuple(k + 4 for k in _LOW)
 #: Full alpha for eight pixels.
@@ -79,7 +74,7 @@ def products(line: Array[i16], first: Array[i32], weights: Array[i16], x: i64, *
     q = load(line, first[x + order[1]], 8)
     r = load(line, first[x + order[2]], 8)
     s = load(line, first[x + order[3]], 8)
-    taken = shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)
+    taken = join(p, q, r, s)
     return upper(taken, load(weights, x * 8 + n * 32, 32))
 
 

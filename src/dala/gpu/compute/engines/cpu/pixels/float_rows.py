@@ -6,16 +6,12 @@ alpha is weighted by it, which makes the sums premultiplied.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import round_bytes
 
 #: Lanes that repeat the alphas of four pixels, and which lanes are colors.
 _ALPHA_LANES: Final = tuple(4 * (k // 4) + 3 for k in range(16))
 _COLORS: Final = (1, 1, 1, 0) * 4
-_SIXTEEN: Final = tuple(range(16))
 #: Lanes of each channel in eight pixels of four channels.
 _CHANNEL_LANES: Final = tuple(tuple(range(channel, 32, 4)) for channel in range(4))
 
@@ -114,7 +110,7 @@ def channel_of(sums: Array[T], at: i64, *, channel: int) -> Vector:
     lanes = static(_CHANNEL_LANES[channel])
     left = shuffle(load(sums, at, 16), load(sums, at + 16, 16), lanes)
     right = shuffle(load(sums, at + 32, 16), load(sums, at + 48, 16), lanes)
-    return shuffle(left, right, _SIXTEEN)
+    return join(left, right)
 
 
 @native

@@ -5,10 +5,7 @@ All pixels that a sample reads must be inside the image; callers handle borders.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: By the number of channels: the lanes of each of four pixels, and which pixel a lane belongs to.
 _PARTS: Final = tuple(tuple(tuple(range(c * k, c * k + 4)) for k in range(4)) for c in range(5))
@@ -101,26 +98,3 @@ def bicubic(
                 row += wx[k] * pixel(source, at + j * pitch + k * channels, channels=channels)
             total += wy[j] * row
         return total
-
-
-@native(fast=True)
-def bicubic_gray(source: Array[T], at: i64, pitch: i64, t: f32, u: f32) -> f32:
-    """Return one bicubic sample of one channel in scalars, which the compiler vectorizes."""
-    total = f32(0)
-    for j in static(range(4)):
-        row = cubic_weight(t, n=0) * f32(source[at + pitch * j])
-        for k in static((1, 2, 3)):
-            row += cubic_weight(t, n=k) * f32(source[at + pitch * j + k])
-        total += cubic_weight(u, n=j) * row
-    return total
-
-
-@native(fast=True)
-def cubic_weight(t: f32, *, n: int) -> f32:
-    """Return the weight of the n-th of four pixels, a = -0.75."""
-    if n == 0 or n == 3:
-        d = t + 1.0 if n == 0 else 2.0 - t
-        return (((d - 5.0) * d + 8.0) * d - 4.0) * -0.75
-    else:
-        e = t if n == 1 else 1.0 - t
-        return (1.25 * e - 2.25) * e * e + 1.0

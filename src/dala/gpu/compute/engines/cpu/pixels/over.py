@@ -10,10 +10,7 @@ Coverage times opacity is a *share* of 65536; with one, alphas have 16 fractiona
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: Pixels from this value on are opaque.
 OPAQUE: Final = 0xFF000000

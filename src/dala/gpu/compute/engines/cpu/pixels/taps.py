@@ -7,10 +7,7 @@ that ``fixed_rows.py`` reads; the compositor has its own in ``compose/tables.py`
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: Source pixels that a line holds, and how many of them are left free for the last taps.
 LINE: Final = 4096

@@ -12,13 +12,7 @@ from typing import Final
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
 from dala.gpu.compute.engines.cpu.rules.color_matrix import color_matrix
 from dala.gpu.compute.engines.cpu.rules.per_channel import to_bytes
-from dala.gpu.compute.engines.cpu.rules.program import (
-    Bytes,
-    Packed,
-    PerChannel,
-    PixelProgram,
-    Rule,
-)
+from dala.gpu.compute.engines.cpu.rules.program import PixelProgram, PlainForm, Rule
 from dala.gpu.compute.engines.cpu.rules.table import table
 from dala.gpu.compute.engines.cpu.rules.values import kept_channels
 from dala.gpu.compute.engines.cpu.rules.weighted_sum import weighted_sum
@@ -44,7 +38,7 @@ def selected_bytes(source: PixelProgram) -> ProgramAnalysis | None:
     found = to_bytes(block, result[0])
     if found is None:
         return None
-    made = source.one_channel(Bytes())
+    made = source.one_channel(PlainForm("bytes"))
     made.block, made.result, made.bytes = found[0], (found[1],), True
     return made
 
@@ -55,7 +49,7 @@ def per_channel(source: PixelProgram) -> ProgramAnalysis | None:
     Unpacking four bytes by shifts is cheaper than widening and narrowing all of them.
     """
     packs = source.of_bytes and source.program.out.channels in (1, 4)
-    return None if packs or source.flat is None else source.one_channel(PerChannel())
+    return None if packs or source.flat is None else source.one_channel(PlainForm("per_channel"))
 
 
 #: Tried in this order; the last one fits every program.
@@ -66,7 +60,7 @@ RULES: Final[tuple[Rule, ...]] = (
     per_channel,
     color_matrix,
     zero_parameter,
-    lambda source: source.whole(Packed()),
+    lambda source: source.whole(PlainForm("packed")),
 )
 
 

@@ -58,27 +58,17 @@ class PixelProgram:
 Rule: TypeAlias = Callable[[PixelProgram], ProgramAnalysis | None]
 
 
+@dataclass
 class PlainForm(Form):
-    """A form that the plain row function emits."""
+    """A form that the plain row function emits.
+
+    "packed": vectors of whole pixels, whose channels are taken apart: any program. "per_channel": a
+    row is a run of elements: programs that treat all channels alike. "bytes": the same, on bytes
+    that are never widened: ``min`` and ``max`` only.
+    """
+
+    name: str
 
     def text(self, spec: RowSpec) -> str:
         """Return the plain row function."""
         return RowFunction(spec).text()
-
-
-class Packed(PlainForm):
-    """Vectors of whole pixels, whose channels are taken apart: any program."""
-
-    name = "packed"
-
-
-class PerChannel(PlainForm):
-    """A row is a run of elements: programs that treat all channels alike."""
-
-    name = "per_channel"
-
-
-class Bytes(PlainForm):
-    """The same, on bytes that are never widened: ``min`` and ``max`` only."""
-
-    name = "bytes"

@@ -12,7 +12,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.cpu.llvm.analysis import Form, ProgramAnalysis
 from dala.gpu.compute.engines.cpu.loops.row import RowSpec, RowWithOther
-from dala.gpu.compute.engines.cpu.rules.program import Packed, PixelProgram
+from dala.gpu.compute.engines.cpu.rules.program import PixelProgram, PlainForm
 from dala.gpu.compute.engines.cpu.rules.sums import needed_values
 from dala.gpu.compute.engines.cpu.rules.values import kept_channels
 from dala.gpu.compute.engines.cpu.vector.text import constant
@@ -47,7 +47,7 @@ class ZeroVariant(Form):
         """Return the analysis of the variant."""
         made = replace(
             whole, block=self.block, result=self.result, kept=self.kept, varying=set(),
-            form=Packed(),
+            form=PlainForm("packed"),
         )  # fmt: skip
         made.find_varying()
         return made
@@ -60,7 +60,7 @@ def zero_parameter(source: PixelProgram) -> ProgramAnalysis | None:
         return None
     if any(not isinstance(s, Value) or s.op == "get" for s in source.block.body):
         return None
-    whole = source.whole(Packed())
+    whole = source.whole(PlainForm("packed"))
     whole.find_varying()
     best: ZeroVariant | None = None
     for index, param in enumerate(program.params):

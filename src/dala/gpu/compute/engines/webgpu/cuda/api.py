@@ -50,7 +50,7 @@ class CudaApi:
         cu = self._cu = _bindings()
         self._device = self._ask("cuDeviceGet", ordinal)
         self._context = self._ask("cuDevicePrimaryCtxRetain", self._device)
-        self._ask("cuCtxSetCurrent", self._context)
+        self.enter()
         self._stream = self._ask("cuStreamCreate", cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
         self._packed = ctypes.create_string_buffer(PARAMETER_BYTES)
         self._bytes = ctypes.c_size_t()
@@ -58,6 +58,15 @@ class CudaApi:
             _POINTER, ctypes.addressof(self._packed), _SIZE, ctypes.addressof(self._bytes), 0
         )
         self._where = ctypes.addressof(self._extra)
+
+    def enter(self) -> None:
+        """Make the context that of this thread."""
+        self._ask("cuCtxSetCurrent", self._context)
+
+    @property
+    def stream(self) -> int:
+        """The stream's handle, as other libraries take it."""
+        return int(self._stream)
 
     def close(self) -> None:
         """Release the stream and the context."""
@@ -92,6 +101,32 @@ class CudaApi:
     def copy(self, target: int, source: int, nbytes: int) -> None:
         """Copy between any memory. What is not pinned may change after the call."""
         self._ask("cuMemcpyAsync", target, source, nbytes, self._stream)
+
+    def copy_rows(self, target: int, source: int, pitch: int, nbytes: int, count: int) -> None:
+        """Copy rows of the GPU's memory that are ``pitch`` bytes apart, to one after another."""
+        cu = self._cu
+        shape = cu.CUDA_MEMCPY2D()
+        shape.srcMemoryType = shape.dstMemoryType = cu.CUmemorytype.CU_MEMORYTYPE_DEVICE
+        shape.srcDevice, shape.srcPitch = cu.CUdeviceptr(source), pitch
+        shape.dstDevice, shape.dstPitch = cu.CUdeviceptr(target), nbytes
+        shape.WidthInBytes, shape.Height = nbytes, count
+        self._ask("cuMemcpy2DAsync", shape, self._stream)
+
+    # streams of others ------------------------------------------------------------------------
+
+    def follow(self, stream: int) -> None:
+        """Let our later work wait for what another stream has been given."""
+        self._order(stream, self._stream)
+
+    def lead(self, stream: int) -> None:
+        """Let the later work of another stream wait for what ours has been given."""
+        self._order(self._stream, stream)
+
+    def _order(self, first: Any, second: Any) -> None:
+        event = self._ask("cuEventCreate", 2)
+        self._ask("cuEventRecord", event, first)
+        self._ask("cuStreamWaitEvent", second, event, 0)
+        self._ask("cuEventDestroy", event)
 
     # work -------------------------------------------------------------------------------------
 

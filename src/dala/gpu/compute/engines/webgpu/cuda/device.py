@@ -145,6 +145,16 @@ class CudaEncoder:
 
         self.commands.append(run)
 
+    def copy_rows(
+        self, source: Any, pitch: int, target: CudaBuffer, nbytes: int, count: int
+    ) -> None:
+        """Copy rows of ``nbytes`` bytes that are ``pitch`` bytes apart, to one after another."""
+
+        def run() -> None:  # holds both buffers
+            self._api.copy_rows(target.address, source.address, pitch, nbytes, count)
+
+        self.commands.append(run)
+
     def resolve_query_set(
         self, times: CudaTimes, first: int, count: int, target: CudaBuffer, at: int
     ) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dala import forks
+from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
 from dala.gpu.compute.engines.webgpu.cuda.module import WgslModule
 from dala.gpu.compute.engines.webgpu.cuda.target import GpuTarget
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
 
+#: Part of every key on disk. Increase it when LLVM is asked for other code.
+CACHE_VERSION: Final = 1
 #: The newest GPU that LLVM is asked to know; newer ones run its PTX, too.
 NEWEST: Final = 90
 
@@ -38,16 +42,34 @@ def compile_shader(code: str, checks: ShaderChecks, capability: int) -> Compiled
     own = checks == "none"
     module = WgslModule(code, GpuTarget(), clamped=not own, fused=own)
     text = module.llvm()
+    version = [CACHE_VERSION, llvm.llvm_version_info, min(capability, NEWEST), text]
+    key = hashlib.sha256(repr(version).encode()).hexdigest()
+    stored = _disk().get(key)
+    ptx = _compiled(text, min(capability, NEWEST)) if stored is None else stored.decode()
+    if stored is None:
+        _disk().put(key, ptx.encode())
+    uniform = [b.kind.size for b in module.buffers if b.space == "uniform"]
+    storage = tuple(b.binding for b in module.buffers if b.space == "storage")
+    return CompiledShader(ptx, module.workgroup, storage, uniform[0] if uniform else 0)
+
+
+def _compiled(text: str, capability: int) -> str:
+    """Return the PTX of LLVM's text."""
+    import llvmlite.binding as llvm
+
     with _lock:
-        machine = _machine(min(capability, NEWEST))
+        machine = _machine(capability)
         made = llvm.parse_assembly(text)
         tuning = llvm.create_pipeline_tuning_options(speed_level=2)
         builder = llvm.create_pass_builder(machine, tuning)
         builder.getModulePassManager().run(made, builder)
-        ptx = machine.emit_assembly(made)
-    uniform = [b.kind.size for b in module.buffers if b.space == "uniform"]
-    storage = tuple(b.binding for b in module.buffers if b.space == "storage")
-    return CompiledShader(ptx, module.workgroup, storage, uniform[0] if uniform else 0)
+        ptx: str = machine.emit_assembly(made)
+    return ptx
+
+
+@cache
+def _disk() -> ObjectCache:
+    return ObjectCache(cache_folder())
 
 
 @cache

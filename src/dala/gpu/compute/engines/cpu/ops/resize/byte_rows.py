@@ -8,10 +8,7 @@ reads two or four of them. Three channels are expanded to four.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: Elements of a row that are summed down at a time.
 LANES: Final = 32
@@ -33,8 +30,6 @@ _LOW_BYTES: Final = tuple(k + s for g in (0, 16) for k in range(g, g + 8) for s 
 _HIGH_BYTES: Final = tuple(k + 8 for k in _LOW_BYTES)
 _EIGHTS: Final = tuple(k + s for g in (0, 8) for s in (0, 16) for k in range(g, g + 8))
 _EACH_PAIR: Final = (0, 1) * (LANES // 2)
-_SIXTEEN: Final = tuple(range(16))
-_ALL: Final = tuple(range(32))
 #: Shuffles of two adjacent pixels to pairs of one channel, for three and four channels.
 _PAIR: Final = (0, 3, 1, 4, 2, 5, 2, 5), (0, 4, 1, 5, 2, 6, 3, 7)
 _PAIRS: Final = tuple(tuple(g + k for g in (0, 8, 16, 24) for k in own) for own in _PAIR)
@@ -172,7 +167,7 @@ def four_by_two(
     """Return the sums of every second of eight pixels, with two taps each."""
     p, q = load(line, first[x + n], 8), load(line, first[x + n + 2], 8)
     r, s = load(line, first[x + n + 4], 8), load(line, first[x + n + 6], 8)
-    taken = shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)
+    taken = join(p, q, r, s)
     taken = shuffle(taken, taken, static(_PAIRS[channels - 3]))
     return multiply_pairs(taken, load(weights, x * 8 + n * 32, 32))
 
@@ -183,7 +178,7 @@ def four_taps(line: Array[i16], at: i64, *, channels: int) -> Vector:
     if channels == 4:
         taken = load(line, at, 16)
         return shuffle(taken, taken, static(_TWO_PAIRS[1]))
-    both = shuffle(load(line, at, 8), load(line, at + 6, 8), _SIXTEEN)
+    both = join(load(line, at, 8), load(line, at + 6, 8))
     return shuffle(both, both, static(_TWO_PAIRS[0]))
 
 
@@ -192,11 +187,11 @@ def two_by_four(
     line: Array[i16], p: i64, q: i64, weights: Array[i16], *, chunks: int, channels: int
 ) -> Vector:
     """Return the sums of two pixels with four or eight taps each, not yet added over pairs."""
-    taken = shuffle(four_taps(line, p), four_taps(line, q), _ALL)
+    taken = join(four_taps(line, p), four_taps(line, q))
     total = multiply_pairs(taken, load(weights, 0, 32))
     for k in static(range(1, chunks)):
         step = static(4 * channels * k)
-        more = shuffle(four_taps(line, p + step), four_taps(line, q + step), _ALL)
+        more = join(four_taps(line, p + step), four_taps(line, q + step))
         total += multiply_pairs(more, load(weights, 32 * k, 32))
     return total
 

@@ -6,10 +6,7 @@ stays in the L1 cache.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.float_rows import sum_down, sum_gray, sum_pixel
 from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
 

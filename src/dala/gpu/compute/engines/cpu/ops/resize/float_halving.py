@@ -5,10 +5,7 @@ Sums stay in registers: two rows of the output read six of the source once.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.float_rows import sum_down, sum_gray, sum_pixel
 
 #: The least output columns; narrower pictures are resized as any.

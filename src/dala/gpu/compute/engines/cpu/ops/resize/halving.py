@@ -6,12 +6,9 @@ picture's border have other weights, and are computed as those of any size.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import *
 from dala.gpu.compute.engines.sampling.taps import Taps
 
@@ -71,8 +68,6 @@ _PAIR: Final = (0, 3, 1, 4, 2, 5, 2, 5, 6, 9, 7, 10, 8, 11, 8, 11), (
     0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15
 )  # fmt: skip
 _PAIRS: Final = tuple(tuple(g + k for g in (0, 16, 32, 48) for k in own) for own in _PAIR)
-_THIRTY_TWO: Final = tuple(range(32))
-_SIXTY_FOUR: Final = tuple(range(64))
 
 
 def is_smooth(taps: Taps) -> bool:
@@ -97,9 +92,8 @@ def pairs_of(row: Array[u8], at: i64, *, channels: int) -> Vector:
     if channels == 1:
         return load(row, at, 64)
     step = static(4 * channels)
-    a = shuffle(load(row, at, 16), load(row, at + step, 16), _THIRTY_TWO)
-    b = shuffle(load(row, at + 2 * step, 16), load(row, at + 3 * step, 16), _THIRTY_TWO)
-    v = shuffle(a, b, _SIXTY_FOUR)
+    a, b = load(row, at, 16), load(row, at + step, 16)
+    v = join(a, b, load(row, at + 2 * step, 16), load(row, at + 3 * step, 16))
     return shuffle(v, v, static(_PAIRS[channels - 3]))
 
 

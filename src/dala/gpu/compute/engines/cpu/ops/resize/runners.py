@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.base import Engine, Runner, Storage, Task, Tensor, Values
+from dala.gpu.compute.engines.base import Tensor
 from dala.gpu.compute.engines.cpu.jit import jit
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.native.arguments import Argument
-from dala.gpu.compute.engines.cpu.native.names import u8, u32
-from dala.gpu.compute.engines.cpu.ops import implements
 from dala.gpu.compute.engines.cpu.ops.place import place_runner
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import LINE as BYTE_LINE
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import resize_bytes
@@ -27,25 +24,11 @@ from dala.gpu.compute.engines.cpu.ops.resize.byte_tables import (
 )
 from dala.gpu.compute.engines.cpu.ops.resize.float import LINE, resize_float, resize_nearest
 from dala.gpu.compute.engines.cpu.ops.resize.float_halving import LEAST_COLUMNS, halve_floats
-from dala.gpu.compute.engines.cpu.ops.resize.halving import (
-    PIXELS,
-    halve,
-    halve_smooth,
-    is_halving,
-    is_smooth,
-    neighbors,
-)
-from dala.gpu.compute.engines.cpu.ops.shared import (
-    Statics,
-    array_runner,
-    native_type,
-    picture_size,
-    share,
-)
+from dala.gpu.compute.engines.cpu.ops.resize.halving import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.registry import run_on_host
 from dala.gpu.compute.engines.sampling.byte_taps import WIDE, byte_taps
 from dala.gpu.compute.engines.sampling.taps import Axis, Taps, task_axes
-from dala.gpu.compute.engines.scratch import scratch_memory
 
 #: Loops over up to this many taps are unrolled.
 UNROLLED_TAPS: Final = 8

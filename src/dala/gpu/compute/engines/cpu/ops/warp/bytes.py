@@ -6,16 +6,11 @@ one load. Three channels are expanded to four.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel, store_pixels
 from dala.gpu.compute.engines.cpu.ops.warp.groups import *
 from dala.gpu.compute.engines.cpu.pixels.taps import PAIRS_OF_TAPS
 
-_SIXTEEN: Final = tuple(range(16))
-_ALL: Final = tuple(range(32))
 _LEFT: Final = tuple(k + s for g in (0, 8, 16, 24) for s in (0, 32) for k in range(g, g + 4))
 _RIGHT: Final = tuple(k + 4 for k in _LEFT)
 #: From two pixels of three channels to two of four.
@@ -40,7 +35,7 @@ def four_pairs(
     q = load(source, i64(at[k + static(order[1])]) * channels + more, 8)
     r = load(source, i64(at[k + static(order[2])]) * channels + more, 8)
     s = load(source, i64(at[k + static(order[3])]) * channels + more, 8)
-    found = shuffle(shuffle(p, q, _SIXTEEN), shuffle(r, s, _SIXTEEN), _ALL)
+    found = join(p, q, r, s)
     taken = i16(found) << 7 if u8 == T else found
     return shuffle(taken, taken, _SPREAD) if channels == 3 else taken
 

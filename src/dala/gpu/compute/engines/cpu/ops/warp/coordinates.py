@@ -6,10 +6,7 @@ of 2**-15; ``rounding`` is half of that unit in units of 2**-24, or 0.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.sampling.coordinates import AWAY, BITS, DROPPED, FAR
 
 _MASK: Final = (1 << BITS) - 1

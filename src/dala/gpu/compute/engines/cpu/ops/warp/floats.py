@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel
 from dala.gpu.compute.engines.cpu.ops.warp.groups import BILINEAR, CONSTANT, bilinear_any, tap
 from dala.gpu.compute.engines.cpu.pixels.gather import *
@@ -40,18 +39,6 @@ def sample(
                     one = tap(source, x + k - 1, y + j - 1, width, height, fill, pixel=pixel)
                     value += (wy[j] * wx[k]) * one
         return value
-
-
-@native(fast=True)
-def sample_gray_floats(
-    source: Array[f32], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
-    part_y: Array[f32], width: i64, out: Array[f32], count: i64,
-) -> None:  # fmt: skip
-    """Sample a batch of one channel bicubically; its pixels are all inside the picture."""
-    for i in independent(range(count)):
-        at = i64(whole_y[i]) * width + i64(whole_x[i])
-        value = bicubic_gray(source, at - width - 1, width, part_x[i], part_y[i])
-        store_pixel(out, i, value, channels=1)
 
 
 @native

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import NativeFunction, native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: Pixels of a batch.
 BATCH: Final = 256
@@ -16,9 +13,6 @@ GROUP: Final = 8
 NEAREST, BILINEAR, BICUBIC = 0, 1, 2
 CONSTANT, CLAMP, REFLECT, WRAP = 0, 1, 2, 3
 
-_FOUR: Final = tuple(range(4))
-_EIGHT: Final = tuple(range(8))
-_SIXTEEN: Final = tuple(range(16))
 _EVEN: Final = tuple(range(0, 16, 2))
 _ODD: Final = tuple(range(1, 16, 2))
 _EACH_TWICE: Final = tuple(k // 2 for k in range(16))
@@ -93,9 +87,7 @@ def eight_pairs(source: Array[T], at: Array[i32], k: i64, more: i64, *, T: type)
     c, d = load(source, i64(at[k + 2]) + more, 2), load(source, i64(at[k + 3]) + more, 2)
     e, f = load(source, i64(at[k + 4]) + more, 2), load(source, i64(at[k + 5]) + more, 2)
     g, h = load(source, i64(at[k + 6]) + more, 2), load(source, i64(at[k + 7]) + more, 2)
-    left = shuffle(shuffle(a, b, _FOUR), shuffle(c, d, _FOUR), _EIGHT)
-    right = shuffle(shuffle(e, f, _FOUR), shuffle(g, h, _FOUR), _EIGHT)
-    found = shuffle(left, right, _SIXTEEN)
+    found = join(a, b, c, d, e, f, g, h)
     return i16(found) << 7 if u8 == T else found
 
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import compile_native
-from dala.gpu.compute.engines.cpu.native.names import f32, i32, u8
-from dala.gpu.compute.engines.cpu.ops import implements
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.runners import rows_of_tile
-from dala.gpu.compute.engines.cpu.ops.shared import array_runner, picture_size
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.cpu.ops.warp.bytes import sample_bytes
 from dala.gpu.compute.engines.cpu.ops.warp.floats import sample_floats
 from dala.gpu.compute.engines.cpu.ops.warp.sample import AFFINE, MAP, PERSPECTIVE, warp
@@ -23,7 +17,6 @@ from dala.gpu.compute.engines.sampling.coordinates import (
     affine_tables,
     perspective_numbers,
 )
-from dala.typing import NDArray
 
 _KIND: Final = {"warp_affine": AFFINE, "warp_perspective": PERSPECTIVE, "remap": MAP}
 _NO_TABLE: Final = np.zeros(4, np.uint32)

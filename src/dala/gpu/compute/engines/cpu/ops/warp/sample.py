@@ -6,10 +6,7 @@ one vector.
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import NativeFunction, native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel, store_pixels
 from dala.gpu.compute.engines.cpu.ops.warp.bytes import *
 from dala.gpu.compute.engines.cpu.ops.warp.coordinates import *
@@ -57,15 +54,6 @@ def copy_nearest(
             else:
                 for c in static(range(3)):
                     out[i * 3 + c] = fill[c] if beyond else source[at + c]
-
-
-@native
-def all_inside(whole: Array[i32], count: i64, low: i32, high: i32) -> Vector:
-    """Return whether all positions are in [low, high)."""
-    least, most = whole[0], whole[0]
-    for i in range(1, count):
-        least, most = min(least, whole[i]), max(most, whole[i])
-    return least >= low and most < high
 
 
 @native
@@ -208,14 +196,6 @@ def warp(
                     source, whole_x, part_x, whole_y, part_y, width, height,
                     filled, to, count
                 )  # fmt: skip
-            elif (
-                channels == 1
-                and f32 == T
-                and method == BICUBIC
-                and all_inside(whole_x, count, 1, i32(width - 2))
-                and all_inside(whole_y, count, 1, i32(height - 2))
-            ):
-                sample_gray_floats(source, whole_x, part_x, whole_y, part_y, width, to, count)
             elif level and matrix[3] == 0.0 and mixable(whole_x, whole_y, count, width, height):
                 sample_level(
                     source, whole_x, part_x, i64(whole_y[0]), part_y[0], width,

@@ -9,10 +9,8 @@ added; sums saturate at its ends, which are beyond 0 and 255.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.yuv.lanes import *
 
 #: Chroma samples of a block, and the elements of its buffer.

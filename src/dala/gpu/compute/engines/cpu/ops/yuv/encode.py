@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.yuv.decode import BLOCK
 from dala.gpu.compute.engines.cpu.ops.yuv.lanes import *
 

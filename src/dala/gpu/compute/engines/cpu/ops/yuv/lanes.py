@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 
 #: Pixels of a vector.
 LANES: Final = 64
@@ -46,9 +43,8 @@ def _separate_three(channel: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 (_R_1, _R_2), (_G_1, _G_2), (_B_1, _B_2) = (_separate_three(c) for c in range(3))
-#: Shuffles that extract a channel from two vectors of four-byte pixels, and join the halves.
+#: Shuffles that extract a channel from two vectors of four-byte pixels.
 _WORD_R, _WORD_G, _WORD_B = (tuple(4 * k + c for k in range(LANES // 2)) for c in range(3))
-_BOTH: Final = tuple(range(LANES))
 
 
 @native
@@ -114,6 +110,6 @@ def load_rgb(rgb: Array[u8], at: i64, count: i64, *, channels: int) -> Vector:
         r = shuffle(shuffle(a, b, _R_1), c, _R_2)
         g = shuffle(shuffle(a, b, _G_1), c, _G_2)
         return r, g, shuffle(shuffle(a, b, _B_1), c, _B_2)
-    r = shuffle(shuffle(a, b, _WORD_R), shuffle(c, d, _WORD_R), _BOTH)
-    g = shuffle(shuffle(a, b, _WORD_G), shuffle(c, d, _WORD_G), _BOTH)
-    return r, g, shuffle(shuffle(a, b, _WORD_B), shuffle(c, d, _WORD_B), _BOTH)
+    r = join(shuffle(a, b, _WORD_R), shuffle(c, d, _WORD_R))
+    g = join(shuffle(a, b, _WORD_G), shuffle(c, d, _WORD_G))
+    return r, g, join(shuffle(a, b, _WORD_B), shuffle(c, d, _WORD_B))

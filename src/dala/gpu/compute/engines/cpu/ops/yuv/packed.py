@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import *
+from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.yuv.lanes import LANES, load_rgb, store_rgb
 
 

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from dala.gpu.compute.engines.base import Engine, Runner, Task
-from dala.gpu.compute.engines.cpu.memory import Memory
-from dala.gpu.compute.engines.cpu.native import Native, NativeFunction, compile_native
-from dala.gpu.compute.engines.cpu.native.names import f32, i16, u8
-from dala.gpu.compute.engines.cpu.ops import implements
-from dala.gpu.compute.engines.cpu.ops.shared import array_runner
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.ops.shared import *
 from dala.gpu.compute.engines.cpu.ops.yuv.decode import decode, float_coefficients
 from dala.gpu.compute.engines.cpu.ops.yuv.encode import encode
 from dala.gpu.compute.engines.cpu.ops.yuv.packed import decode_pixels, encode_pixels

@@ -1,0 +1,149 @@
+"""Decoded pictures that stay on the GPU: NVDEC, five filters, a torch tensor.
+
+    python3 -m benchmarks.gpu.decoded --out PATH      needs PyAV and torch; torchcodec is a peer
+    python3 -m benchmarks.gpu.decoded --size 1280x720 another size than 3840x2160
+
+The clip is made first. Rounds are interleaved. The driver counts the bytes of buffers that cross
+the host; with ``cuda`` they must be none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import torch
+
+from benchmarks.gpu.frames import FILTERS
+from benchmarks.harness import write
+from dala.gpu.compute.engines import auto
+from dala.media import FramePipeline, video
+
+CROSSED = ("uploaded_bytes", "downloaded_bytes")
+
+
+def make(path: Path, size: tuple[int, int], count: int) -> None:
+    """Write a clip of moving blocks, H.264."""
+    rng = np.random.default_rng(4)
+    rows, columns = size[1] // 40, size[0] // 40
+    base = rng.integers(0, 256, (rows, columns, 3), np.uint8).repeat(40, 0).repeat(40, 1)
+    with av.open(str(path), "w") as sink:
+        options = {"preset": "ultrafast", "crf": "20"}
+        stream = sink.add_stream("libx264", rate=30, options=options)
+        stream.width, stream.height, stream.pix_fmt = *size, "yuv420p"
+        for turn in range(count):
+            sink.mux(stream.encode(av.VideoFrame.from_ndarray(np.roll(base, turn * 8, 1), "rgb24")))
+        sink.mux(stream.encode(None))
+
+
+def ours(path: Path, device: str, hwaccel: str | None = None) -> int:
+    """Decode, filter and make tensors of a clip; return the number of frames."""
+    count = 0
+    with video.open(path, device=device, hwaccel=hwaccel) as reader:
+        pipeline = None
+        for frame in reader:
+            if pipeline is None:
+                pipeline = FramePipeline(frame.width, frame.height, device=device)
+            made = pipeline.process(frame, FILTERS)
+            last = torch.from_dlpack(made.pixels)
+            count += 1
+        if pipeline is not None:
+            pipeline.close()
+    torch.cuda.synchronize()
+    assert last.is_cuda == device.startswith("cuda")
+    return count
+
+
+def decoded_only(path: Path) -> int:
+    """Decode a clip to CUDA's memory, RGBA."""
+    with video.open(path, device="cuda") as reader:
+        count = sum(1 for _ in reader)
+    auto.get("cuda").synchronize()
+    return count
+
+
+def packets_only(path: Path) -> int:
+    """Decode a clip by NVDEC through PyAV alone, and keep nothing."""
+    from av.codec.hwaccel import HWAccel
+
+    with av.open(str(path), hwaccel=HWAccel("cuda", is_hw_owned=True)) as source:
+        return sum(1 for _ in source.decode(video=0))
+
+
+def torchcodec(path: Path) -> int:
+    """Decode a clip by torchcodec, to tensors on the GPU, with torch's filters of the same kind."""
+    from torchcodec.decoders import VideoDecoder
+
+    count = 0
+    kernel = torch.ones(3, 1, 7, 7, device="cuda") / 49
+    for frame in VideoDecoder(str(path), device="cuda"):
+        x = frame.float()[None] / 255
+        x = torch.nn.functional.conv2d(x, kernel, padding=3, groups=3)
+        x = torch.clamp(x * 1.1 - 0.05, 0, 1)
+        last = (x * 255).byte()
+        count += 1
+    torch.cuda.synchronize()
+    assert last.is_cuda
+    return count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out")
+    parser.add_argument("--size", default="3840x2160")
+    parser.add_argument("--count", type=int, default=120)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    width, height = map(int, args.size.split("x"))
+    path = Path(tempfile.mkdtemp()) / "clip.mp4"
+    make(path, (width, height), args.count)
+    runs: dict[str, Callable[[], int]] = {
+        "PyAV, NVDEC alone": lambda: packets_only(path),
+        "dala cuda, NVDEC to RGBA": lambda: decoded_only(path),
+        "dala cuda, NVDEC to five filters to a tensor": lambda: ours(path, "cuda"),
+        "dala cpu, software to five filters": lambda: ours(path, "cpu"),
+    }
+    try:
+        torchcodec(path)
+        runs["torchcodec, blur and contrast"] = lambda: torchcodec(path)
+    except Exception as error:
+        print("torchcodec:", type(error).__name__, str(error)[:200])
+    engine = auto.get("cuda")
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    crossed = dict.fromkeys(runs, 0)
+    for turn in range(args.rounds + 1):
+        for name, run in runs.items():
+            before = engine.stats()
+            start = time.perf_counter()
+            count = run()
+            seconds = time.perf_counter() - start
+            after = engine.stats()
+            crossed[name] = sum(after[k] - before[k] for k in CROSSED)
+            assert count == args.count, (name, count)
+            if turn:
+                times[name].append(seconds)
+    rows: dict[str, Any] = {}
+    for name, found in times.items():
+        best, middle = min(found), statistics.median(found)
+        rows[name] = {
+            "fps": args.count / best,
+            "median_fps": args.count / middle,
+            "crossed_bytes": crossed[name],
+        }
+        print(f"{name:48} {args.count / best:8.1f} frames/s, {crossed[name]:,} bytes crossed")
+    for name, row in rows.items():
+        if name.startswith("dala cuda") and row["crossed_bytes"]:
+            raise AssertionError(f"{name}: {row['crossed_bytes']} bytes crossed the host")
+    if args.out:
+        write("gpu_decoded", {"size": args.size, "rows": rows}, ("numpy", "av", "torch"), args.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,208 @@
+"""One trace: from its start to a file, with the parts that child processes wrote.
+
+A child process, forked or started, appends its records to a file of its own in a folder that the
+parent made (``DALA_TRACE_PARTS``); the parent adds them when it ends. ``time.perf_counter`` is the
+same clock in all processes of a machine.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from dala import forks
+from dala.arguments import Flag, Quantity
+from dala.errors import DalaError, ParameterError
+from dala.trace.recorder import Record, tracer
+
+if TYPE_CHECKING:
+    from dala.trace.export import Event
+    from dala.trace.report import TraceReport
+    from dala.typing import PathLike
+
+#: The environment variables that name a file to trace to, and the folder of children.
+VARIABLE: Final = "DALA_TRACE"
+PARTS: Final = "DALA_TRACE_PARTS"
+#: Seconds between two writes of a child's records, which may be killed.
+CHILD_SECONDS: Final = 0.25
+#: Seconds of the ring.
+SECONDS: Final = 60.0
+_CALL: Final = "dala.trace"
+
+
+class TraceRun:
+    """A trace that runs while its block does, and is written when it ends.
+
+    Returned by ``dala.trace(path)``. ``report()`` says why frames were late.
+    """
+
+    def __init__(self, path: PathLike | None, seconds: float, all: bool) -> None:
+        #: The file, or None if nothing is written.
+        self.path = None if path is None else Path(os.fsdecode(path))
+        if self.path is not None and not self.path.parent.is_dir():
+            raise ParameterError(
+                f"{_CALL}: no such folder: {str(self.path.parent)!r}. Create it first."
+            )
+        self.seconds = Quantity(0, above=True, unit="seconds").check(_CALL, "seconds", seconds)
+        self.all = Flag().check(_CALL, "all", all)
+        self._folder: Path | None = None
+        self._spilled = 0
+        self._home = forks.Home()
+        self._events: list[Event] | None = None
+        self._threads: dict[int, dict[int, str]] = {}
+        self._notes: dict[str, Any] = {}
+
+    # running --------------------------------------------------------------------------------------
+    def start(self) -> Self:
+        """Start to record. One trace runs at a time in a process.
+
+        Raises:
+            DalaError: another trace runs.
+        """
+        if tracer.on or self._events is not None:
+            raise DalaError(f"{_CALL}: a trace runs already. End it first; one runs at a time.")
+        self._folder = Path(tempfile.mkdtemp(prefix="dala-trace-"))
+        os.environ[PARTS] = str(self._folder)
+        forks.NativeLock.waits = _locked
+        tracer.start(self.seconds, self._spill if self.all else None)
+        atexit.register(self.stop)
+        return self
+
+    def stop(self) -> None:
+        """Stop, and write the file. Stopping twice is fine; a forked child writes nothing."""
+        atexit.unregister(self.stop)
+        if not self._home.here or self._folder is None:
+            return
+        folder, self._folder = self._folder, None
+        os.environ.pop(PARTS, None)
+        forks.NativeLock.waits = None
+        self._notes = {"seconds": None if self.all else self.seconds, **tracer.notes}
+        end = tracer.clock()
+        records = tracer.stop()
+        own = os.getpid()
+        self._threads = {own: dict(tracer.threads)}
+        self._events = [(own, record) for record in records]
+        try:
+            self._gather(folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if not self.all:
+            limit = end - int(self.seconds * 1e9)
+            self._events = [event for event in self._events if event[1][3] >= limit]
+        if self.path is not None:
+            from dala.trace.export import write
+
+            write(self.path, self._events, self._threads, self._notes)
+
+    def _gather(self, folder: Path) -> None:
+        """Add what was spilled, and what children wrote."""
+        assert self._events is not None
+        for part in sorted(folder.glob("*.jsonl")):
+            process = int(part.stem)
+            names = self._threads.setdefault(process, {})
+            with part.open() as lines:
+                for line in lines:
+                    with suppress(ValueError):  # the last line of a process that was killed
+                        made = json.loads(line)
+                        names |= {int(n): name for n, name in made["threads"].items()}
+                        self._events += [(process, _record(*r)) for r in made["records"]]
+
+    def _spill(self, records: list[Record]) -> None:
+        folder = self._folder
+        if folder is not None:
+            _append(folder, records)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # results --------------------------------------------------------------------------------------
+    @property
+    def events(self) -> list[Event]:
+        """The records by process, once the trace has ended."""
+        if self._events is None or self._folder is not None:
+            raise DalaError(f"{_CALL}: the trace has not ended. Read it after its block.")
+        return self._events
+
+    def report(self, *, tolerance: float = 8.0, budget: float | None = None) -> TraceReport:
+        """Return the report on late frames, once the trace has ended.
+
+        Args:
+            tolerance: milliseconds that a frame may be late.
+            budget: milliseconds of a frame; by default its due time, else the usual time of one.
+        """
+        from dala.trace.report import TraceReport
+
+        return TraceReport(self.events, self._threads, tolerance=tolerance, budget=budget)
+
+    def __repr__(self) -> str:
+        state = "ended" if self._events is not None else "running" if self._folder else "new"
+        return f"<TraceRun {'' if self.path is None else str(self.path)!r} {state}>"
+
+
+def _locked(guard: forks.NativeLock) -> None:
+    """Acquire a native lock, and record how long that took if another thread held it."""
+    if not guard.acquire(blocking=False):
+        with tracer.wait("lock", guard.library):
+            guard.acquire()
+
+
+def _record(*values: Any) -> Record:
+    """Return a record of values that were JSON."""
+    stage, name, begin, end, thread, frame, facts = values
+    return stage, name, begin, end, thread, frame, facts
+
+
+# processes ----------------------------------------------------------------------------------------
+def _append(folder: Path, records: list[Record]) -> None:
+    """Append records to this process's part."""
+    line = json.dumps({"threads": tracer.threads, "records": records}, default=str)
+    with suppress(OSError), (folder / f"{os.getpid()}.jsonl").open("a") as file:
+        file.write(line + "\n")
+
+
+def _record_part(folder: Path) -> None:
+    """Record in a child process, whose parent's folder this is."""
+    if not folder.is_dir():
+        return  # the trace has ended
+    written = [perf_counter_ns()]
+
+    def flush() -> None:
+        records, tracer.records = tracer.records, []
+        if records:
+            _append(folder, records)
+
+    def finished(sink: str, frame: int | None, now: int) -> None:
+        if now - written[0] > CHILD_SECONDS * 1e9:
+            written[0] = now
+            flush()
+
+    tracer.start(1e9, lambda records: _append(folder, records))
+    tracer.finished.append(finished)
+    forks.at_child_exit(flush)
+
+
+def _in_child() -> None:
+    if PARTS in os.environ:
+        _record_part(Path(os.environ[PARTS]))
+
+
+def from_environment() -> None:
+    """Start what the environment wants: the part of a child, or a trace of the whole program."""
+    path = os.environ.get(VARIABLE, "")
+    if PARTS in os.environ:
+        _in_child()
+    elif path:
+        TraceRun(path, SECONDS, False).start()
+
+
+forks.in_child(_in_child)
