@@ -1,4 +1,4 @@
-"""Kernels from text: compiled, with what is wrong with them and where.
+"""Kernels from text: compiled, with their mistakes and the places of these.
 
 A text of GLSL is translated: an ISF file, or one of Shadertoy's. Others may be kernel files: the
 imports of Dala and the decorator ``@kernel`` mean nothing here, and are skipped. Nothing of a text
@@ -85,7 +85,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """The kernel of a text, or what is wrong with it.
+    """The kernel of a text, or its mistakes.
 
     >>> compile_kernel("def half(px: Pixel): return rgba(px.rgb * 0.5, px.a)").diagnostics
     ()
@@ -111,7 +111,7 @@ class CompiledKernel:
 
 @lru_cache(128)
 def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
-    """Compile a kernel's text, with limits on what each run may spend.
+    """Compile a kernel's text, with limits on the cost of each run.
 
     >>> found = compile_kernel("def half(px: Pixel): return rgba(px.rgb * amont, px.a)")
     >>> found.diagnostics[0].column, found.diagnostics[0].end_column
@@ -234,7 +234,7 @@ def _name(body: str) -> str:
 
 
 def _without_imports(text: str) -> tuple[str, Diagnostic | None]:
-    """Return the text with imports, decorators and module docstrings blank; or what is refused."""
+    """Return the text with imports, decorators and module docstrings blank; or the refused part."""
     body = text.replace("\r\n", "\n")
     if _ENCODING.match(body.replace("\r", "\n")):
         return body, Diagnostic(1, 1, 1, 2, "a kernel is UTF-8. Remove the line with its encoding.")
@@ -267,7 +267,7 @@ def _without_imports(text: str) -> tuple[str, Diagnostic | None]:
 
 
 def _runs_code(item: ast.FunctionDef, text: str) -> Diagnostic | None:
-    """Refuse what Python would run where a saved kernel is imported: in decorators and types."""
+    """Refuse code that Python would run when a saved kernel is imported: decorators and types."""
     for decorator in item.decorator_list:
         called = isinstance(decorator, ast.Call)
         name = decorator.func if isinstance(decorator, ast.Call) else decorator
