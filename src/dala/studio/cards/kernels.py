@@ -130,7 +130,7 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
     name = "shader" if shader else _name(body)
     try:
         if shader:
-            kernel: Shader = glsl(text, limits=_bounds(limits))
+            kernel: Shader = _sharing(glsl(text), limits)
         else:
             kernel = _compiled(text, body, name, limits)
         if len(kernel.inputs) > 1:
@@ -157,10 +157,7 @@ def _compiled(text: str, body: str, name: str, limits: StudioLimits) -> Shader:
     """Return the kernel or program of a text, with limits where it may take long."""
     source = from_text(body, name)
     if _PROGRAM.search(text):
-        bounds = _bounds(limits)
-        made = program_from(source, registered)
-        limited = [replace(p, kernel=Kernel(p.target, p.kernel.decl, bounds)) for p in made.passes]
-        return KernelProgram(made.name, limited, made.doc, made.inputs)
+        return _sharing(program_from(source, registered), limits)
     declaration = declare(source, lookup=registered)
     # A kernel with limits runs alone. One that cannot run away is fused with its neighbors, and
     # stays under the limits of the chain. A list may be longer than its default.
@@ -174,8 +171,14 @@ def _compiled(text: str, body: str, name: str, limits: StudioLimits) -> Shader:
     return Kernel(name, declaration, few)
 
 
-def _bounds(limits: StudioLimits) -> Limits:
-    return Limits(limits.kernel_time, limits.kernel_iterations, limits.kernel_memory)
+def _sharing(made: KernelProgram, limits: StudioLimits) -> KernelProgram:
+    """Return a program whose passes share the time of one kernel."""
+    seconds = limits.kernel_time / len(made.passes)
+    few = Limits(seconds, limits.kernel_iterations, limits.kernel_memory)
+    made.passes = tuple(
+        replace(p, kernel=Kernel(p.kernel.name, p.kernel.decl, few)) for p in made.passes
+    )
+    return made
 
 
 def work_of(block: Block) -> float:
