@@ -189,9 +189,9 @@ class Parser:
                 own = own._replace(length=len(start.parts))
             made = DeclaredName(name, own, line, words, start)
             if "const" in words and own in (INT, UINT, FLOAT) and start is not None:
-                value = self._constant(start)
                 self.constants.pop(name, None)
-                self.constants |= {} if value is None else {name: value}
+                if (value := self._constant(start)) is not None:
+                    self.constants[name] = value
             found.append(made)
             if not self.take(","):
                 break
@@ -471,7 +471,9 @@ class Parser:
             number = int(digits, 8 if octal else 16 if digits.startswith("0x") else 10)
         except ValueError:
             self.fail(f"{token.text!a} is not a number", "Write it with digits.", token.line)
-        return GlslNode("number", token.line, value=_wrapped(number, text), kind=_kind(text))
+        kind, number = UINT if text.endswith("u") else INT, number % 2**32
+        number -= 2**32 * (kind == INT and number >= 2**31)
+        return GlslNode("number", token.line, value=number, kind=kind)
 
     def _constant(self, node: GlslNode) -> float | None:
         """Return the value of an expression of constants; None if it has none."""
@@ -486,15 +488,6 @@ class Parser:
         if value is None:
             self.fail("this must be a constant", "Write a number.", node.line)
         return value
-
-
-def _kind(text: str) -> GlslType:
-    return UINT if text.endswith("u") else INT
-
-
-def _wrapped(value: int, text: str) -> int:
-    value %= 2**32
-    return value if text.endswith("u") or value < 2**31 else value - 2**32
 
 
 _STATEMENTS: Final[dict[str, Callable[[Parser, int], GlslNode]]] = {
