@@ -54,10 +54,7 @@ class Kernel(Runnable):
     __doc__ = InstanceDoc(__doc__)
 
     def __init__(
-        self,
-        name: str,
-        decl: KernelDecl | Callable[[], KernelDecl],
-        limits: Limits | None = None,
+        self, name: str, decl: KernelDecl | Callable[[], KernelDecl], limits: Limits | None = None
     ) -> None:
         self.name = name
         #: Limits of each call, or None.
@@ -223,13 +220,9 @@ class Kernel(Runnable):
         [2.0, 4.0]
         """
         if params is not None and not all(isinstance(p, str) for p in params):
-            raise ParameterError.invalid(
-                "Kernel.register",
-                "params",
-                "a list of names such as ['amount']",
-                params,
-                "Types and defaults belong in the function.",
-            )
+            expected = "a list of names such as ['amount']"
+            advice = "Types and defaults belong in the function."
+            raise ParameterError.invalid("Kernel.register", "params", expected, params, advice)
         return _register(name, source, inputs, params, limits)
 
     @staticmethod
@@ -350,10 +343,7 @@ def _name_in(text: str) -> str:
 
 
 def _declare(
-    name: str,
-    source: str | KernelFunction,
-    inputs: int | None,
-    params: Sequence[str] | None,
+    name: str, source: str | KernelFunction, inputs: int | None, params: Sequence[str] | None
 ) -> tuple[KernelDecl, KernelDecl | Callable[[], KernelDecl]]:
     """Return the declaration, and a way to make it again: of text, a function that holds little."""
     if isinstance(source, str):
