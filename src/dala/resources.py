@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn, Self, TypedDict
 
 from dala import forks
 from dala.errors import UnpicklableError
-from dala.errors.attributes import KnownAttributes
+from dala.errors.describing import KnownAttributes
 
 #: Kinds that a snapshot always lists.
 KINDS: Final = ("buffer",)

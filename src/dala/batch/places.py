@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from dala.batch import storage
 from dala.batch.storage import STATE, Facts, Roots
+from dala.budget import checked
 from dala.errors import ParameterError, did_you_mean, masked
 from dala.typing import PathLike
 
@@ -163,7 +164,7 @@ def find_files(
     for pattern in patterns:
         root, count = root_of(pattern), 0
         named = _MAGIC.search(pattern) is None and not pattern.endswith("/") and root != pattern
-        for facts in storage.listing(pattern):
+        for facts in checked(storage.listing(pattern), call):
             wanted = named or os.path.splitext(facts.name)[1].lower() in suffixes
             if not wanted or f"/{STATE}/" in facts.name:
                 continue

@@ -18,7 +18,7 @@ examples:
   dala why run.json --picture late.svg
                                        the slowest frames as a picture
 
-PATH is what another command wrote: dala --trace run.json filter clip.mp4 out.mp4 --blur 9
+`dala --trace run.json filter clip.mp4 out.mp4 --blur 9` writes a trace.
 """
 
 ARGUMENTS: Final[arguments.Options] = {

@@ -245,7 +245,8 @@ class StudioApp(Closing):
                 task = asyncio.create_task(answer(data or ""))
                 working.add(task)
                 task.add_done_callback(working.discard)
-                if session.is_quick(data):
+                short = data if isinstance(data, str) and len(data) < 200 else ""
+                if '"seen"' in short or '"view"' in short:
                     await task  # acknowledgements must not wait for a turn
         except (WebSocketDisconnect, RuntimeError):
             pass  # the page has gone
@@ -257,7 +258,7 @@ class StudioApp(Closing):
             await session.disconnect(viewer)
 
     async def _send_all(self, socket: WebSocket, viewer: Viewer) -> None:
-        """Send what the viewer's queue has; a page that does not read is dropped."""
+        """Send the messages of the viewer's queue; a page that does not read is dropped."""
         try:
             while (message := await viewer.next()) is not None:
                 kind = "text" if isinstance(message, str) else "bytes"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dala.errors import ParameterError
-from dala.errors.attributes import KnownAttributes
+from dala.errors.describing import KnownAttributes
 from dala.gpu.path import curves, parts, shapes, svg
 from dala.gpu.path.curves import CLOSE, CUBIC, MOVE, POINTS
 from dala.gpu.path.numbers import fraction, matrix_of, numbers, point_array, size

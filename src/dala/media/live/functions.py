@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Unpack
 import numpy as np
 
 from dala.arguments import WAIT, Rate, Size
+from dala.budget import check_deadline
 from dala.errors import DalaError, FreedError, ParameterError, VideoError
 from dala.media.audio.arriving import LiveSound, sound_of_reader
 from dala.media.audio.mixing.blocks import FileSound
@@ -21,7 +22,6 @@ from dala.media.live.destination import destination_of
 from dala.media.live.muxing import SOUND_RATE
 from dala.media.live.output import LiveOutput, StreamOptions
 from dala.media.live.sending import Arrived, LiveRun, PacedRun, SourceRun
-from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.media.video.files import open as open_video
 from dala.media.video.reader import Reader
@@ -41,7 +41,7 @@ _SIZE: Final = Size(2, expected="(width, height) in pixels, from 2 to 16384")
 class FrameFilters(Protocol):
     """An object that returns the filters of each frame, such as a ``Background``."""
 
-    def filters(self, frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+    def filters(self, frame: Frame) -> Sequence[Filter]:
         """Return the filters of the next frame; called once for each, in order."""
 
 
@@ -184,7 +184,8 @@ def started(run: LiveRun, wait: bool) -> LiveRun:
     run.start()
     if wait:
         try:
-            run.wait()
+            while not run.wait(0.2):
+                check_deadline("live")
         except BaseException:
             run.stop()
             raise

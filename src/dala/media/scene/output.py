@@ -294,7 +294,7 @@ class ScenePlayer:
         return True
 
     def close(self) -> None:
-        """Close what the player holds: a surface and sound of its own."""
+        """Close the surface and the sound that the player has opened."""
         self.held.close()
 
     def until_next(self, last: int | None = None) -> float | None:

@@ -93,7 +93,6 @@ MODEL = human_model(
     "168a3dfa28aba0b543377670e1af1fec65fad837d033d45472ad946b480e31a4",
     task="poses",
     title="BlazePose (lite), 33 points of each person, 256 x 256",
-    prepare={"normalize": "unit", "fit": "stretch"},
     size=(256, 256),
     decode=decode,
     options={"score": 0.5, "detector_score": 0.5, "most": 4},

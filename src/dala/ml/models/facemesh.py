@@ -86,7 +86,6 @@ MODEL = human_model(
     "3826da640b0a3021161605369ee6af293f75d518040355b960ec71a3390c1c0b",
     task="faces",
     title="MediaPipe face mesh, 468 points of each face, 192 x 192",
-    prepare={"normalize": "unit", "fit": "stretch"},
     size=(192, 192),
     decode=decode,
     options={"score": 0.5, "detector_score": 0.5, "most": 4, "iris": False},

@@ -6,12 +6,53 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import monotonic
+from typing import Generic, TypeVar
 
 from dala.errors import ParameterError
 from dala.studio.cards.card import Card
 from dala.studio.catalogue.parameters import Json, JsonObject, parameter
-from dala.studio.document.history import History
 from dala.studio.sources.source import StudioSource
+
+T = TypeVar("T")
+
+
+class History(Generic[T]):
+    """Past and future values; changes with the same mark are one step.
+
+    >>> history = History(10)
+    >>> history.add("a", mark=None); history.add("b", mark=None)
+    >>> history.undo("c"), history.undo("b"), history.redo("a")
+    ('b', 'a', 'b')
+    """
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+        self.past: list[T] = []
+        self.future: list[T] = []
+        self._mark: object = None
+
+    def add(self, before: T, mark: object) -> None:
+        """Record a change from a value; one with the mark of the change before joins it."""
+        self.future.clear()
+        if mark is None or mark != self._mark or not self.past:
+            self.past.append(before)
+            del self.past[: -self._length]
+            self._mark = mark
+
+    def undo(self, now: T) -> T | None:
+        """Return the value before, and keep the present one for redo; None if there is none."""
+        return self._step(self.past, self.future, now)
+
+    def redo(self, now: T) -> T | None:
+        """Return the value after, and keep the present one for undo; None if there is none."""
+        return self._step(self.future, self.past, now)
+
+    def _step(self, found: list[T], left: list[T], now: T) -> T | None:
+        self._mark = None
+        if not found:
+            return None
+        left.append(now)
+        return found.pop()
 
 
 @dataclass(frozen=True)
@@ -125,7 +166,7 @@ class Tab:
             self._time, self._started = self.time(), None
 
     def seek(self, time: Fraction) -> None:
-        """Go to a time; what plays continues from there."""
+        """Go to a time; a playing tab continues from there."""
         if self.source.live:
             return
         self.seeks += 1
@@ -145,7 +186,7 @@ class Tab:
         return {"id": self.id, **self.source.facts(), "dirty": self.dirty or self.source.dirty}
 
     def state(self) -> JsonObject:
-        """Return what the state says of the active tab."""
+        """Return the part of the state that describes the active tab."""
         return {
             "active": self.id,
             "chain": [self._card(card) for card in self.contents.cards],
@@ -153,18 +194,14 @@ class Tab:
             "playing": self.playing,
             "time": float(self.time()),
             "loop": None if self.loop is None else [float(time) for time in self.loop],
-            "undo": self.history.can_undo,
-            "redo": self.history.can_redo,
+            "undo": bool(self.history.past),
+            "redo": bool(self.history.future),
             "result": self.result and {"width": self.result[0], "height": self.result[1]},
         }
 
     def _card(self, card: Card) -> JsonObject:
         made: JsonObject = {
-            "id": card.id,
-            "kind": card.kind,
-            "name": card.name,
-            "title": card.title,
-            "on": card.on,
+            **{name: getattr(card, name) for name in ("id", "kind", "name", "title", "on")},
             "params": dict(card.params),
             "error": self.problems.get(card.id),
         }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from dala.errors import ParameterError
@@ -15,7 +17,52 @@ from dala.studio.cards.models import MODELS
 from dala.studio.cards.values import required
 from dala.studio.catalogue.parameters import Json, kind_of
 from dala.studio.document.tab import Tab
-from dala.studio.home.names import FileNames
+
+
+class FileNames:
+    """Names of files in a program: relative where they are below one of some folders.
+
+    Args:
+        folders: the first one that has the first file is the one that names are relative to.
+        uploads: the folder of uploaded files, which have no place of their own.
+
+    >>> names = FileNames([Path("/home/me")], Path("/tmp/uploads"))
+    >>> names.of("/home/me/photos/a.jpg"), names.of("/srv/b.jpg"), names.of("/tmp/uploads/1/c.jpg")
+    ('photos/a.jpg', '/srv/b.jpg', 'c.jpg')
+    >>> print("\\n".join(names.notes()))
+    # Run it in the folder 'me', to which its paths are relative.
+    # 'c.jpg' was uploaded: put it there too.
+    """
+
+    def __init__(self, folders: Sequence[Path], uploads: Path) -> None:
+        self._folders = folders
+        self._uploads = uploads
+        self._base: Path | None = None
+        self._uploaded: dict[str, None] = {}
+
+    def of(self, path: str) -> str:
+        """Return the name of a file."""
+        found = Path(path)
+        if found.is_relative_to(self._uploads):
+            self._uploaded[found.name] = None
+            return found.name
+        inside = next((f for f in self._folders if found.is_relative_to(f)), None)
+        if inside is None:
+            return path
+        self._base = self._base or inside
+        return Path(os.path.relpath(found, self._base)).as_posix()
+
+    def notes(self) -> list[str]:
+        """Return comments that say where the program finds its files."""
+        lines = []
+        if self._base is not None:
+            name = self._base.name or str(self._base)
+            lines.append(f"# Run it in the folder {name!r}, to which its paths are relative.")
+        for name in self._uploaded:
+            where = "there too" if self._base is not None else "beside the program"
+            lines.append(f"# {name!r} was uploaded: put it {where}.")
+        return lines
+
 
 #: Files that scripts write.
 PICTURE, VIDEO = "result.png", "result.mp4"
@@ -67,7 +114,7 @@ class _Script:
 
 
 def python(tab: Tab, names: FileNames, last_good: bool = False) -> str:
-    """Return a script that does what the tab shows, and writes the result to a file.
+    """Return a script that makes the result of the tab, and writes it to a file.
 
     Args:
         tab: the tab.
@@ -88,8 +135,7 @@ def python(tab: Tab, names: FileNames, last_good: bool = False) -> str:
             script.notes.append(f"# {card.name!r} is the last text that compiled.")
     groups = _groups(cards)
     lists = _filter_lists(script, groups)
-    body = _steps(groups, lists)
-    models = _models(script, groups)
+    body, models = _steps(script, groups, lists)
     kinds = {"video": _video, "camera": _camera, "scene": _scene}
     kinds.get(tab.source.kind, _picture)(script, tab, body, models)
     return script.text()
@@ -192,61 +238,42 @@ def _plain(value: Json, points: bool = False) -> str:
     return quoted(value) if isinstance(value, str) else repr(value)
 
 
-def _models(script: _Script, groups: Sequence[list[Card]]) -> list[str]:
-    """Return the lines of a ``with`` statement that load the models."""
-    rows = []
-    for number, group in enumerate(groups):
-        card = group[0]
-        if card.kind != "model":
-            continue
-        name = f"model_{number + 1}"
-        params = card.params
-        match card.name, params.get("show", "boxes"):
-            case "background", _:
-                script.use("dala.ml", "Background")
-                weights = MODELS[card.name].weights(params)
-                given = [quoted(weights), f"radius={params.get('radius', 12)}"]
-                if params.get("replace") == "color":
-                    color = _plain(params.get("color", [0.0, 0.7, 0.25]))
-                    given.append(f"background={color}")
-                rows.append(f"Background({', '.join(given)}) as {name}")
-            case "faces", how if how != "boxes":
-                script.use("dala.ml", "FaceHider")
-                score = params.get("score", 0.5)
-                rows.append(
-                    f"FaceHider({quoted(str(how))}, score={score}, keep=0, ahead=0) as {name}"
-                )
-            case _:
-                script.use("dala.ml.gpu", "load_model")
-                weights = MODELS[card.name].weights(params)
-                rows.append(f"load_model({quoted(weights)}) as {name}")
-    return rows
+def _model(script: _Script, card: Card) -> tuple[str, str]:
+    """Return the expression that loads a model, and its call with ``frame``."""
+    params = MODELS[card.name].values(card.params)
+    weights = quoted(MODELS[card.name].weights(card.params))
+    if card.name == "background":
+        given = f"{weights}, radius={params['radius']}"
+        if params["replace"] == "color":
+            given += f", background={_plain(params['color'])}"
+        return f"{script.use('dala.ml', 'Background')}({given})", "process(frame)"
+    score = params["score"]
+    if card.name == "faces" and params["show"] != "boxes":
+        given = f"{quoted(params['show'])}, score={score}, keep=0, ahead=0"
+        return f"{script.use('dala.ml', 'FaceHider')}({given})", "process(frame)"
+    call = f"predict(frame, score={score}).draw(frame)"
+    if card.name == "classes":
+        call = f"predict(frame).draw(frame, least={score})"
+    return f"{script.use('dala.ml.gpu', 'load_model')}({weights})", call
 
 
-def _steps(groups: Sequence[list[Card]], lists: dict[int, str]) -> list[str]:
-    """Return the lines that process ``frame``."""
-    lines = []
+def _steps(
+    script: _Script, groups: Sequence[list[Card]], lists: dict[int, str]
+) -> tuple[list[str], list[str]]:
+    """Return the lines that process ``frame``, and those of ``with`` that load the models."""
+    lines, models = [], []
     for number, group in enumerate(groups):
         if number in lists:
             lines.append(f"frame = pipeline.process(frame, {lists[number]})")
             continue
-        card = group[0]
-        name, params = f"model_{number + 1}", card.params
-        if card.name == "boxes" or (
-            card.name == "faces" and params.get("show", "boxes") == "boxes"
-        ):
-            score = params.get("score", 0.4 if card.name == "boxes" else 0.5)
-            lines.append(f"frame = {name}.predict(frame, score={score}).draw(frame)")
-        elif card.name == "classes":
-            least = params.get("score", 0.1)
-            lines.append(f"frame = {name}.predict(frame).draw(frame, least={least})")
-        else:
-            lines.append(f"frame = {name}.process(frame)")
-    return lines
+        made, call = _model(script, group[0])
+        models.append(f"{made} as model_{number + 1}")
+        lines.append(f"frame = model_{number + 1}.{call}")
+    return lines, models
 
 
 def _opened(script: _Script, size: str, body: list[str], models: list[str]) -> list[str]:
-    """Return what the ``with`` statement opens: the pipeline and the models."""
+    """Return the items of the ``with`` statement: the pipeline and the models."""
     rows = list(models)
     if any("pipeline" in line for line in body):
         script.use("dala.media", "FramePipeline")
@@ -281,7 +308,7 @@ def _loop(
     script: _Script, tab: Tab, opened: str, heads: Sequence[str], body: list[str],
     models: list[str], tracks: str = "",
 ) -> None:  # fmt: skip
-    """Write the loop over the frames of what is opened, as ``reader`` or ``scene``."""
+    """Write the loop over the frames of the source, as ``reader`` or ``scene``."""
     script.use("dala.media", "video")
     name, rate = ("scene", "frame_rate") if tab.source.kind == "scene" else ("reader", "fps")
     sink = f"video.write({quoted(VIDEO)}, fps={name}.{rate}{tracks}) as sink"

@@ -96,7 +96,7 @@ def load_scene(
 def plan_scene(
     source: PathLike | Mapping[str, JsonData], memory: int | str | None = None
 ) -> SceneCost:
-    """Return what a frame of a scene file costs; it is checked, but nothing is opened or made.
+    """Return the cost of a frame of a scene file, which is checked; nothing is opened or made.
 
     Raises:
         SceneFileError: the file has mistakes, or :func:`load_scene` would refuse its cost.
@@ -261,18 +261,14 @@ class _Loader:
             if item["type"] == "animation":
                 self.later.append((home, item, here, (_id_of(home), _id_of(before))))
                 continue
-            if item["type"] == "effect" and self._is_early(home.scene_of(), item):
+            early = item["type"] == "effect" and item.get("input")
+            if early and early not in home.scene_of()._nodes:  # its input comes later in the file
                 self.later.append((home, item, here, None))
                 continue
             node = self._attempt(here, self._make, home, item, here)
             before = node if node is not None else before
             if node is not None and NODE_TYPES[item["type"]].HOLDS == "nodes":
                 self._nodes(node, item.get("nodes", []), f"{here}.nodes")  # type: ignore[arg-type]
-
-    def _is_early(self, scene: Scene, item: j.JsonItem) -> bool:
-        """Return whether the input of an effect comes later in the file."""
-        given = item.get("input", "")
-        return given != "" and given not in scene._nodes
 
     def _make(self, home: NodeBuilder, item: j.JsonItem, at: str) -> Node:
         cls = NODE_TYPES[item["type"]]
@@ -363,7 +359,7 @@ class _Loader:
 
     # files ----------------------------------------------------------------------------------------
     def _path(self, value: str | float, at: str, *, text: bool = False) -> str | int | Opened:
-        """Return what a source means: a path relative to the file, a URL, text, or a camera.
+        """Return the meaning of a source: a path relative to the file, a URL, text, or a camera.
 
         With a place, it is a file in it, opened already. So every name of the file comes here.
         """

@@ -64,7 +64,10 @@ def filter_parameters(filter: str | Runnable) -> dict[str, FilterParameter]:
             }
         kernel = find(filter)
         if kernel is None:
-            hint = did_you_mean(filter, filter_names()) or "dala.media.gpu.filters() lists all."
+            hint = (
+                did_you_mean(filter, declarations.filter_names())
+                or "dala.media.gpu.filters() lists all."
+            )
             raise UnknownKernel(f"add_effect: there is no filter {filter!r}. {hint}")
         filter = kernel
     if len(filter.inputs) > 1:
@@ -76,11 +79,6 @@ def filter_parameters(filter: str | Runnable) -> dict[str, FilterParameter]:
         a.name: FilterParameter(a.default, a.type == "int", j.Field(_custom_type(a.default)))
         for a in filter.params
     }
-
-
-def filter_names() -> list[str]:
-    """Return the names of all filters."""
-    return declarations.filter_names()
 
 
 def params_object(filter: str) -> j.JsonObject:
@@ -199,7 +197,7 @@ class EffectNode(Node):
             self.scene.timed.append(self)
 
     def at_moment(self, moment: Instant) -> None:
-        """Set the parameters that the scene gives the kernel, but for those that were given."""
+        """Set the parameters that the scene gives the kernel, unless the caller gave them."""
         assert isinstance(self.filter, Runnable)
         values = {n: v for n, v in moment.given(self.filter).items() if n not in self.fixed}
         changed = any(self.params.get(n) != v for n, v in values.items())
@@ -334,7 +332,7 @@ class EffectNode(Node):
 
 
 def place_in_chain(effect: EffectNode) -> tuple[float, int]:
-    """Return what the effects of one node are sorted by."""
+    """Return the sort key of the effects of one node."""
     return effect.property_values["z_index"], effect.serial
 
 

@@ -81,7 +81,7 @@ class JsonType:
         return isinstance(value, self.form)
 
     def accepts(self, value: JsonValue) -> bool:
-        """Return True if a value of the right form is accepted, apart from what is inside it."""
+        """Return True if a value of the right form is accepted, apart from its contents."""
         return True
 
     def hint(self, value: JsonValue) -> str:
@@ -170,14 +170,14 @@ class JsonNull(JsonType):
     SCHEMA: ClassVar[Schema] = {"type": "null"}
 
 
+@dataclass(eq=False)
 class JsonString(JsonType):
-    """A string of at least ``shortest`` characters; ``expected`` says what it stands for."""
+    """A string of at least ``shortest`` characters; ``expected`` is its meaning."""
 
     form = str
 
-    def __init__(self, expected: str = "a string", *, shortest: int = 0) -> None:
-        self.expected = expected
-        self.shortest = shortest
+    expected: str = "a string"
+    shortest: int = 0
 
     def fits(self, value: JsonValue) -> bool:
         """Return True for strings that are long enough."""
