@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from dala.ml.results import Detection, Enhanced, Prediction, Scores, Tensors
 from dala.resources import Closing
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.typing import ImageLike, NDArray
-
-if TYPE_CHECKING:
-    from dala.media.video.borrowed import BorrowedFrame
 
 #: The most rows of findings that a page gets, and the classes that are listed.
 _ROWS: Final = 10
@@ -113,7 +110,7 @@ class _BackgroundRunner(ModelRunner):
 
             share = 0.0
 
-            def mask(self, image: ImageLike | BorrowedFrame) -> NDArray:
+            def mask(self, image: ImageLike) -> NDArray:
                 found = super().mask(image)
                 self.share = float(found.mean())
                 return found

@@ -35,9 +35,8 @@ from dala.gpu.compute.engines.webgpu.pool import (
     Mapped,
     PoolSlot,
 )
-from dala.gpu.compute.engines.webgpu.staging import Staging
+from dala.gpu.compute.engines.webgpu.staging import UPLOAD_BYTES, Staging, Uploads
 from dala.gpu.compute.engines.webgpu.timing import Timer
-from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES, Uploads
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 
 if TYPE_CHECKING:
@@ -191,12 +190,7 @@ class NativeDevice:
             self.encoder().copy_buffer_to_buffer(*natives, target_start, size)
 
     def read(
-        self,
-        buffer: DeviceBuffer,
-        start: int,
-        nbytes: int,
-        lend: bool,
-        future: Future[Any],
+        self, buffer: DeviceBuffer, start: int, nbytes: int, lend: bool, future: Future[Any]
     ) -> None:
         """Start a read (see :meth:`Staging.read`), or raise the first error of earlier work."""
         failure = self._owner.take_failure()
@@ -428,16 +422,12 @@ class NativeDevice:
     def stats(self) -> dict[str, int]:
         """Return the number and size of the device's resources."""
         return {
-            **self.pool.stats(),
-            "staging_buffers": self.staging.count,
-            "staging_bytes": self.staging.bytes,
-            "upload_buffers": self.uploads.count,
-            "upload_bytes": self.uploads.bytes,
-            "uploaded_bytes": self.uploaded,
-            "downloaded_bytes": self.downloaded,
-            "bind_groups": len(self._bindings),
+            **self.pool.stats(), "staging_buffers": self.staging.count,
+            "staging_bytes": self.staging.bytes, "upload_buffers": self.uploads.count,
+            "upload_bytes": self.uploads.bytes, "uploaded_bytes": self.uploaded,
+            "downloaded_bytes": self.downloaded, "bind_groups": len(self._bindings),
             "pipelines": len(self.pipelines),
-        }
+        }  # fmt: skip
 
     # ------------------------------------------------------------------------------------------
 
