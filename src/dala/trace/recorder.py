@@ -23,7 +23,7 @@ from contextlib import suppress
 from time import monotonic, perf_counter_ns
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
-from dala import forks
+from dala import forks, resources
 
 #: A record: stage, name, begin, end, thread, frame, facts.
 Record: TypeAlias = "tuple[str, str, int, int, int, int | None, dict[str, Any] | None]"
@@ -41,6 +41,8 @@ STEP: Final = 8192
 LEAST_DELAY: Final = 100_000
 #: Waits that are kept.
 LEAST_WAIT: Final = 20_000
+#: Nanoseconds between two looks at the memory.
+SAMPLES: Final = 100_000_000
 #: Numbers of frames in a process: those of others begin elsewhere.
 PER_PROCESS: Final = 1 << 28
 
@@ -189,7 +191,7 @@ class Tracer:
         #: Ends the trace that runs, if it gives way to others.
         self.lent: Callable[[], object] | None = None
         self.seconds = 30.0
-        self._look = STEP
+        self._look, self._sampled = STEP, -(1 << 62)
         self._ids = itertools.count(1)
 
     # starting and stopping ----------------------------------------------------------------------
@@ -223,7 +225,9 @@ class Tracer:
 
     # recording ------------------------------------------------------------------------------------
     def put(self, record: Record) -> None:
-        """Append a record."""
+        """Append a record. One after the end is dropped."""
+        if not self.on:
+            return
         records = self.records
         records.append(record)
         if len(records) >= self._look:
@@ -261,6 +265,10 @@ class Tracer:
         self.put(("done", sink, now, now, local.thread, frame, facts))
         for call in self.finished:
             call(sink, frame, now)
+        if now - self._sampled > SAMPLES:
+            self._sampled = now
+            self.count("host memory (MiB)", resources.host_bytes() / (1 << 20))
+            self.count("buffers held", resources.snapshot()["buffer"]["count"])
 
     def dropped(self, sink: str, count: int) -> None:
         """Record how many frames a sink or queue has dropped so far."""

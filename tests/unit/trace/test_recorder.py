@@ -217,6 +217,22 @@ def test_refusals(tmp_path):
     assert str(run.report()) == "No frame was shown, written or sent."
 
 
+def test_what_comes_after_the_end_is_dropped():
+    made = start()
+    span = made.span("pass")
+    with span:
+        made.stop()
+    assert made.records == []
+
+
+def test_memory_and_buffers_are_counted():
+    made = start()
+    made.done("out.mp4", 3)
+    counters = {record[1]: record[6]["value"] for record in made.stop() if record[0] == "counter"}
+    assert counters["host memory (MiB)"] >= 0
+    assert counters["buffers held"] >= 0
+
+
 # files --------------------------------------------------------------------------------------------
 def test_flows_are_complete():
     made = start()
