@@ -133,7 +133,7 @@ class WorkSpan:
         # A delay that counts does not fit into less time than it takes.
         if local.depth == 1 and begin - local.left > LEAST_DELAY:
             before, local.delay = local.delay, local.schedule.delay()
-            if local.left and local.delay - before > LEAST_DELAY:
+            if local.left > tracer.began and local.delay - before > LEAST_DELAY:
                 self.facts["before_ns"] = local.delay - before
         return self
 
@@ -191,13 +191,15 @@ class Tracer:
         #: Ends the trace that runs, if it gives way to others.
         self.lent: Callable[[], object] | None = None
         self.seconds = 30.0
+        #: When the trace began.
+        self.began = 0
         self._look, self._sampled = STEP, -(1 << 62)
         self._ids = itertools.count(1)
 
     # starting and stopping ----------------------------------------------------------------------
     def start(self, seconds: float, spill: Callable[[list[Record]], None] | None = None) -> None:
         """Record from now on: the last seconds, or all of it if there is a function to spill to."""
-        self.seconds, self.spill = seconds, spill
+        self.seconds, self.spill, self.began = seconds, spill, self.clock()
         self.records, self.notes, self._look = [], {}, STEP
         gc.callbacks.append(self._collected)
         self.on = True

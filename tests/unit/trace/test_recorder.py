@@ -198,7 +198,8 @@ def test_names_are_callable_and_documented(tmp_path):
         pass
     _, record = run.events[0]
     assert record[:2] == ("user", "my step")
-    assert record[5:] == (12, {"size": 3})
+    assert record[5] == 12
+    assert record[6]["size"] == 3
     assert "ended" in repr(run)
 
 
