@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dala.gpu.compute.lang.ir import Value
+from dala.gpu.compute.lang.ir import Value, arguments_first
 
 #: A byte that is read: argument, dx, dy, channel.
 ByteRead: TypeAlias = "tuple[int, int, int, int]"
@@ -88,18 +88,5 @@ def _reads(v: Value) -> list[ByteRead] | None:
 
 
 def needed_values(wanted: Sequence[Value]) -> list[Value]:
-    """Return all values that the given ones depend on, in order."""
-    body: list[Value] = []
-    seen: set[Value] = set()
-
-    def need(v: Value) -> None:
-        if v.op == "const" or v in seen:
-            return
-        seen.add(v)
-        for a in v.args:
-            need(a)
-        body.append(v)
-
-    for v in wanted:
-        need(v)
-    return body
+    """Return all values that the given ones depend on, arguments first."""
+    return [v for v in arguments_first(wanted) if v.op != "const"]
