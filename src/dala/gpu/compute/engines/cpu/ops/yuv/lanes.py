@@ -65,18 +65,18 @@ def store_rgb(
 ) -> None:
     """Store the first ``count`` of 64 pixels of three or four bytes."""
     if stored == 3:
-        parts = (
+        parts = static((
             shuffle(shuffle(r, g, _RG_1), b, _RGB_1), shuffle(shuffle(r, g, _RG_2), b, _RGB_2),
             shuffle(shuffle(r, g, _RG_3), b, _RGB_3),
-        )  # fmt: skip
+        ))  # fmt: skip
     else:
         full = splat(u8(255), LANES)
         rg, ba = shuffle(r, g, _BYTES_1), shuffle(b, full, _BYTES_1)
         more_rg, more_ba = shuffle(r, g, _BYTES_2), shuffle(b, full, _BYTES_2)
-        parts = (
+        parts = static((
             shuffle(rg, ba, _PAIRS_1), shuffle(rg, ba, _PAIRS_2),
             shuffle(more_rg, more_ba, _PAIRS_1), shuffle(more_rg, more_ba, _PAIRS_2),
-        )  # fmt: skip
+        ))  # fmt: skip
     if count == LANES:
         for k in static(range(stored)):
             store(out, at + k * LANES, parts[k])
