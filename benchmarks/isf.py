@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.isf FOLDER [--device cpu] [--browser]`` runs four frames of each file of
 160x120 pixels, with photographs as its pictures. A file agrees with the browser if 99% of the
-pixels of each frame are within 2/255 of it.
+pixels of each frame are within 2/255 of it. ``--heaviest N`` instead lists the N files that take
+the longest for a frame of 1920x1080, in milliseconds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import shutil
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from PIL import Image
 
 import dala
 from dala.errors import DalaError
+from dala.gpu.compute.engines import auto
 from dala.gpu.compute.passes.sizes import size_of
 from dala.shaders.glsl.entry import parameter
 from dala.shaders.interactive import IsfHeader, read_header
@@ -85,7 +88,12 @@ def frames(program: Any, given: list[np.ndarray], device: str) -> np.ndarray:
 def job(header: IsfHeader, program: Any, given: list[np.ndarray], file: Path) -> dict[str, Any]:
     """What the page runs: shaders, values, images and passes."""
     text, vertex = file.read_text("utf-8", "replace"), file.with_suffix(".vs")
-    images = [*header.images, *header.imported, *(p.target for p in header.passes if p.target)]
+    images = [
+        *header.images,
+        *header.sounds,
+        *header.imported,
+        *(p.target for p in header.passes if p.target),
+    ]
     common = COMMON + "".join(f"uniform sampler2D {n};\n" for n in dict.fromkeys(images))
     values = {p.name: p.default for p in program.params} | FIXED
     inputs = {}
@@ -146,12 +154,36 @@ def compared(page: Any, work: dict[str, Any], mine: np.ndarray) -> str:
     return "agrees" if near >= 0.99 else "differs"
 
 
+def heaviest(folder: Path, device: str, count: int) -> None:
+    """Print the files with the slowest frames; the least of three after the first."""
+    times = {}
+    for file in sorted(folder.glob("*.fs")):
+        program = dala.shaders.load(file)
+        small = pictures(read_header(file.read_text("utf-8", "replace")), program)
+        given = [np.array(Image.fromarray(p).resize((1920, 1080))) for p in small]
+        buffers = [dala.gpu.compute.from_array(p, device=device) for p in given]
+        with program.start(1920, 1080, device=device) as state:
+            taken = []
+            for number in range(4):
+                begin = perf_counter()
+                state.render(*buffers, time=number / 60)
+                auto.get(state.device).synchronize()
+                taken.append(perf_counter() - begin)
+        times[file.stem] = round(min(taken[1:]) * 1000, 2)
+    slow = sorted(times.items(), key=lambda item: -item[1])[:count]
+    print(json.dumps({"device": state.device, "ms": dict(slow)}, indent=1))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--browser", action="store_true", help="compare with Chromium's WebGL2")
+    parser.add_argument("--heaviest", type=int, metavar="N", help="list the slowest files")
     args = parser.parse_args()
+    if args.heaviest:
+        heaviest(args.folder, args.device, args.heaviest)
+        return
     counts: Counter[str] = Counter()
     notes: dict[str, str] = {}
     with ExitStack() as held:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -20,6 +21,16 @@ def cache_folder(kind: str) -> Path | None:
         return Path(chosen) / kind
     base = user_folder("XDG_CACHE_HOME", "~/Library/Caches", "~/.cache")
     return None if base is None else Path(base) / "dala" / kind
+
+
+def bytes_in(folder: str | Path) -> int:
+    """Return the bytes of all files in a folder; those that disappear meanwhile are left out."""
+    found = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                found += os.stat(os.path.join(root, name)).st_size
+    return found
 
 
 def user_folder(variable: str, mac: str, other: str) -> str | None:

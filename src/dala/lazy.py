@@ -77,7 +77,7 @@ def attach(
             return method if callable(method) else attrgetter(new)
         home = homes.get(name)
         if home is None:
-            from dala.errors.attributes import AttributeMissing
+            from dala.errors.describing import AttributeMissing
 
             raise AttributeMissing(sys.modules[package], name)
         value = getattr(import_module(home), name)

@@ -24,7 +24,7 @@ from typing import Any, Final, NoReturn, Self, TypedDict
 
 from dala import forks
 from dala.errors import UnpicklableError
-from dala.errors.attributes import KnownAttributes
+from dala.errors.describing import KnownAttributes
 
 #: Kinds that a snapshot always lists.
 KINDS: Final = ("buffer",)
@@ -70,18 +70,16 @@ _ALIASES: Final = frozenset(("picture", engine) for engine in ("cpu", "reference
 _elsewhere: set[str] = {"null"}
 
 
-def track(kind: str, engine: str, nbytes: int) -> None:
+def track(kind: str, engine: str, nbytes: int, count: int = 1) -> None:
     """Count one more object of a kind on an engine. Never waits."""
-    _changes.append((kind, engine, 1, nbytes))
+    _changes.append((kind, engine, count, nbytes))
     if len(_changes) > _BACKLOG:
         _try_to_sum()
 
 
 def untrack(kind: str, engine: str, nbytes: int) -> None:
     """Undo one :func:`track` with the same arguments. Never waits; safe in finalizers."""
-    _changes.append((kind, engine, -1, -nbytes))
-    if len(_changes) > _BACKLOG:
-        _try_to_sum()
+    track(kind, engine, -nbytes, -1)
 
 
 def host_bytes() -> int:

@@ -80,9 +80,7 @@ def certificate(names: Iterable[str], call: str, extra: str = "studio") -> tuple
     if others:
         made = made.add_extension(x509.SubjectAlternativeName(others), critical=False)
     secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM), secret
 

@@ -57,7 +57,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "addresses": ("dala.untrusted.address", "dala.untrusted.requests:check"),
     "messages": ("dala.studio.message", "dala.studio.commands"),
     "svg": ("dala.media.pictures.svg",),
-    "paths": ("dala.gpu.path.svg", "dala.gpu.path.arcs"),
+    "paths": ("dala.gpu.path.svg", "dala.gpu.path.shapes"),
     "events": ("dala.gpu.input.events", "dala.gpu.input.inbox"),
     "records": ("dala.batch.storage.records", "dala.batch.manifest"),
 }  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
+import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,15 +22,27 @@ import pytest
 from numpy.lib.format import open_memmap
 
 import dala
-from dala import budget
+from dala import batch, budget
 from dala.gpu import Path as Path2D
 from dala.gpu import compute
-from dala.media import Frame, Scene, audio, gpu, load_lut, load_scene, load_subtitles, text, video
+from dala.media import (
+    Frame,
+    Scene,
+    audio,
+    gpu,
+    live,
+    load_lut,
+    load_scene,
+    load_subtitles,
+    text,
+    video,
+)
 from dala.media.files import load_array
 from dala.media.video.source import FrameQueue
 from dala.ml.convert.tflite import convert_tflite
 from dala.ml.convert.torch_file import read_torch
 from dala.ml.gpu import load_model
+from dala.ml.weights import pull
 from dala.png import encode_png
 from dala.shaders import isf, shadertoy
 from tests.fuzz.flatbuffer import tflite_network
@@ -301,6 +314,40 @@ def mistakes(folder: Path) -> Callable[[], object]:
     return run
 
 
+def pictures(folder: Path, count: int = 40) -> str:
+    for number in range(count):
+        Frame.from_array(NOISE).save(folder / f"{number}.png")
+    return str(folder / "*.png")
+
+
+def found_files(folder: Path) -> Callable[[], object]:
+    job = batch.images(pictures(folder), f"{folder}/out/", ["invert"], device="cpu")
+    return lambda: job.plan(calibrate=False)
+
+
+def job(folder: Path) -> Callable[[], object]:
+    given = pictures(folder, 2)
+    made = batch.images(given, f"{folder}/out/", ["invert"], device="cpu")
+    return lambda: made.run(workers=1, progress=False, resume=True).check()
+
+
+def exported(folder: Path) -> Callable[[], object]:
+    from dala import web
+
+    return lambda: web.export(["grayscale"], folder / "page")
+
+
+def download(folder: Path) -> Callable[[], object]:
+    command = [sys.executable, "-c", "import time; time.sleep(0.5)"]
+    (folder / "got").mkdir()
+    return lambda: pull._run("a model", command, folder, lambda done: None)
+
+
+def sent(folder: Path) -> Callable[[], object]:
+    path = clip(folder)
+    return lambda: live.send(str(path), str(folder / "out.m3u8"))
+
+
 def filtered(folder: Path) -> Callable[[], object]:
     return lambda: [gpu.apply(NOISE, "median") for _ in range(20)]
 
@@ -313,7 +360,8 @@ BOMBS: dict[Bomb, int] = {
     scene_frames: 40, inner_scenes: 30, words: 60, long_word: 10, model: 10, predictions: 20,
     first_picture: 15, many_chunks: 200, keyframes: 100, path_data: 60, pickled: 60, network: 10,
     array: 2, filtered: 20, drawing: 3, shapes: 20,
-    shader: 100, macros: 30, passes: 40, mistakes: 60,
+    shader: 100, macros: 30, passes: 40, mistakes: 60, found_files: 40, job: 4, exported: 4,
+    download: 2, sent: 4,
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import dala.web
 from dala.gpu.compute import kernel, program
+from dala.shaders import isf, shadertoy
 from tests.support.web import WebPage, noise
 
 TEXT = """
@@ -159,3 +160,51 @@ def test_phones_show_the_picture_first(web: WebPage, opened):
     assert view["y"] + view["height"] <= box["y"] + 1
     for button in page.locator(".side button").all():
         assert button.bounding_box()["height"] >= 44
+
+
+HEARD = """async ([folder, pitch]) => {
+    const { Dala } = await import(folder + "dala.js");
+    const chain = await Dala.load(folder + "chain.json");
+    const context = new OfflineAudioContext(1, 4096, 48000);
+    const tone = new OscillatorNode(context, { frequency: pitch });
+    const sound = Dala.analyser(tone);
+    sound.connect(context.destination);
+    tone.start();
+    await context.startRendering();
+    const samples = new Float32Array(2048);
+    sound.getFloatTimeDomainData(samples);
+    const made = [];
+    for (const options of [{}, { sound }]) {
+        const result = await chain.run({ width: 64, height: 2 }, {}, options);
+        made.push(Array.from(await result.read()));
+    }
+    chain.close();
+    return [chain.animated, chain.document.roles, Array.from(samples), ...made];
+}"""
+
+LISTENERS = {
+    "wave": '/*{"INPUTS": [{"NAME": "s", "TYPE": "audio", "MAX": 64}]}*/',
+    "spectrum": '/*{"INPUTS": [{"NAME": "s", "TYPE": "audioFFT", "MAX": 64}]}*/',
+    "toy": "",
+}
+
+
+@pytest.mark.parametrize("kind", LISTENERS)
+def test_pages_hear_what_the_desktop_hears(web: WebPage, kind: str):
+    head = LISTENERS[kind]
+    if head:
+        body = "void main() { gl_FragColor = IMG_NORM_PIXEL(s, isf_FragNormCoord); }"
+        made = isf(head + body)
+    else:
+        read = "texture(iChannel0, vec2(p.x / 512.0, p.y / iResolution.y))"
+        body = f"void mainImage(out vec4 c, vec2 p) {{ c = {read}; }}"
+        made = shadertoy(body, channels=["sound"])
+    dala.web.export(made, web.folder / kind)
+    animated, roles, samples, quiet, loud = web.page.evaluate(HEARD, [f"{web.address}{kind}/", 900])
+    assert (animated, roles[-1]) == (True, "sound")
+    with made.start(64, 2, device="cpu") as state:
+        frames = [np.asarray(state.render()), np.asarray(state.render(sound=np.array(samples)))]
+    for seen, wanted in zip((quiet, loud), frames, strict=True):
+        apart = np.abs(np.array(seen).reshape(2, 64, 4).astype(int) - wanted)
+        assert apart.max() <= 1
+    assert np.ptp(frames[1][..., 0]) > 50

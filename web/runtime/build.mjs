@@ -32,7 +32,7 @@ try {
     ["--declaration", "--emitDeclarationOnly", "--stripInternal", "--outDir", folder],
     { cwd: here, stdio: "inherit" },
   );
-  const names = ["expressions", "document", "pictures", "chain", "clock", "element", "gpu", "index"];
+  const names = ["expressions", "document", "pictures", "chain", "clock", "element", "gpu", "sound", "index"];
   const text = names.map((name) =>
     readFileSync(join(folder, `${name}.d.ts`), "utf8")
       .replace(/^import .*?;\n/gms, "")
@@ -45,7 +45,7 @@ try {
   // What the module exports, and nothing else.
   const index = readFileSync(join(folder, "index.d.ts"), "utf8");
   const types = [...index.matchAll(/^export type \{([^}]*)\}/gm)].flatMap((m) => m[1].split(",").map((n) => n.trim()));
-  text.push("export { Chain, Dala, DalaChain, Result, Unsupported, Dala as default, load, mount };");
+  text.push("export { Chain, Dala, DalaChain, Result, Unsupported, analyser, Dala as default, load, mount };");
   text.push(`export type { ${types.sort().join(", ")} };\n`);
   const own = text.join("\n").split("\n").filter((line) => !line.startsWith("//")).join("\n");
   const head = '/// <reference types="@webgpu/types" />\n// Types of the Dala runtime. Built from web/runtime.\n';

@@ -5,7 +5,6 @@ It holds only the tasks that are on their way, so its memory does not grow with 
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections import deque
@@ -17,8 +16,9 @@ from dala.batch.manifest import Manifest
 from dala.batch.report import BatchReport, Failure
 from dala.batch.runners import Runner
 from dala.batch.tasks import BatchTask, Event, Failed, Finished, Progressed, Result, Started
+from dala.budget import check_deadline
 from dala.errors import counted
-from dala.media.progress import clock_text
+from dala.media.progress import StatusLine, clock_text
 
 if TYPE_CHECKING:
     from dala.batch.jobs import BatchJob
@@ -29,7 +29,7 @@ _PAUSE: Final = 0.25
 _SLOW: Final = 2.0
 
 
-class Display:
+class Display(StatusLine):
     """Counts the events of a job, and shows them as a line on a terminal.
 
     Args:
@@ -37,7 +37,7 @@ class Display:
     """
 
     def __init__(self, shows: bool | None = None) -> None:
-        self._shows = sys.stderr.isatty() if shows is None else shows
+        super().__init__(shows)
         #: The weight of all tasks; None if unknown.
         self._total: float | None = None
         self._start = time.monotonic()
@@ -84,18 +84,15 @@ class Display:
         self._failed += 1
 
     def _note(self, text: str) -> None:
-        if self._shows:
+        if self.shows:
             sys.stderr.write(f"\r\x1b[K{text}\n")
 
     def draw(self, force: bool = False) -> None:
         """Update the line, at most a few times a second."""
         now = time.monotonic()
-        if not self._shows or (now - self._drawn < _PAUSE and not force):
-            return
-        self._drawn = now
-        columns = shutil.get_terminal_size().columns
-        sys.stderr.write(f"\r\x1b[K{self.line(now)[: columns - 1]}")
-        sys.stderr.flush()
+        if self.shows and (force or now - self._drawn >= _PAUSE):
+            self._drawn = now
+            self.show(self.line(now))
 
     def line(self, now: float) -> str:
         """Return the line at a time of ``time.monotonic``."""
@@ -126,12 +123,6 @@ class Display:
             self._running.values(), key=lambda found: found[2], default=("", "", now, 0)
         )
         return f"{label} on {worker}" if now - since > _SLOW * mean + 1 else ""
-
-    def close(self) -> None:
-        """Remove the line."""
-        if self._shows:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
 
 
 #: What a job yields: tasks, and files that fail before there is a task.
@@ -190,8 +181,9 @@ class Driver:
             while more or self._flights or self._next:
                 self._manifest.check_held()
                 more = self._fill()
+                check_deadline("Job.run")
                 if self._flights:
-                    for event in self._runner.wait(0.5):
+                    for event in self._runner.wait(0.2):
                         self._happened(event)
                     self._display.draw()
         finally:

@@ -25,7 +25,6 @@ from dala.batch.places import (
     Patterns,
     Template,
     check_name,
-    check_target,
     digest,
     find_targets,
     patterns_of,
@@ -223,7 +222,7 @@ def filter_group(task: BatchTask, report: ProgressReport) -> Made:
         _Traffic(list(targets), task.home, report) as traffic,
     ):
         for source, target in targets.items():
-            check_target(target, task.roots, _CALL)
+            check_name(target, task.roots, _CALL, writes=True)
             try:
                 made, data = io.BytesIO(), traffic.read(source)
                 check_level(task.environment, partial(_deep, data, source, options.max_pixels))

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from dala.batch import storage
 from dala.batch.storage import STATE, Facts, Roots
+from dala.budget import checked
 from dala.errors import ParameterError, did_you_mean, masked
 from dala.typing import PathLike
 
@@ -128,8 +129,8 @@ class Template:
         return made
 
 
-def check_name(name: str, roots: Sequence[str], call: str) -> str:
-    """Return a name that is in one of some folders.
+def check_name(name: str, roots: Sequence[str], call: str, *, writes: bool = False) -> str:
+    """Return a name that is in one of some folders; links are followed for what is written.
 
     Raises:
         ParameterError: it is in none, or leads out of it.
@@ -137,20 +138,7 @@ def check_name(name: str, roots: Sequence[str], call: str) -> str:
     >>> check_name("/v/a.mp4", ["/v"], "videos")
     '/v/a.mp4'
     """
-    _roots(tuple(roots)).check(call, name)
-    return name
-
-
-def check_target(name: str, roots: Sequence[str], call: str) -> str:
-    """Return the name of a file to write that is in one of some folders, links followed.
-
-    Raises:
-        ParameterError: it is in none, or a link leads out of it.
-
-    >>> check_target("memory://out/a.mp4", ["memory://out"], "videos")
-    'memory://out/a.mp4'
-    """
-    _roots(tuple(roots)).check(call, name, writes=True)
+    _roots(tuple(roots)).check(call, name, writes=writes)
     return name
 
 
@@ -176,7 +164,7 @@ def find_files(
     for pattern in patterns:
         root, count = root_of(pattern), 0
         named = _MAGIC.search(pattern) is None and not pattern.endswith("/") and root != pattern
-        for facts in storage.listing(pattern):
+        for facts in checked(storage.listing(pattern), call):
             wanted = named or os.path.splitext(facts.name)[1].lower() in suffixes
             if not wanted or f"/{STATE}/" in facts.name:
                 continue

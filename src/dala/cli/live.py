@@ -12,6 +12,7 @@ from dala.arguments import WAIT, Size
 from dala.cli.common import arguments, chain
 from dala.cli.common.arguments import RATE, argument, switch
 from dala.cli.common.signals import stopping
+from dala.cli.traces.watching import Watching
 from dala.errors import ParameterError, counted
 from dala.media.live.output import StreamOptions
 from dala.notices import collected
@@ -51,6 +52,10 @@ ARGUMENTS: Final[arguments.Options] = {
         "sound: default, a number, a name or test; a scene is heard with it", metavar="NAME"
     ),
     "--no-audio": switch("drop the sound"),
+    "--stats": switch("show the times of the last ten seconds, and what frames waited for"),
+    "--metrics": argument(
+        "serve metrics for Prometheus at http://HOST:PORT/metrics", metavar="HOST:PORT"
+    ),
 }
 
 
@@ -58,9 +63,10 @@ def run(args: argparse.Namespace) -> int:
     """Send until the end and print the figures."""
     begin = time.perf_counter()
     with stopping(), collected() as notices, ExitStack() as held:
+        watching = held.enter_context(Watching(args.stats, args.metrics))
         live = _start(args, held)
         try:
-            live.wait()
+            watching.wait(live)
         except KeyboardInterrupt:
             live.close()
             if args.seconds is not None:
@@ -73,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         f"{label}: {counted(int(stats['shown']), 'frames')} in {seconds:.1f} s, "
         f"{stats['dropped']:.0f} dropped, {stats['repeated']:.0f} repeated, "
         f"{stats['bit_rate'] / 1e6:.2f} Mbit/s, latency {stats['latency_ms']:.0f} ms",
-        notices,
+        [*notices, *watching.reasons],
     )
 
 

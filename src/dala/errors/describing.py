@@ -1,10 +1,11 @@
-"""Descriptions of values in messages: short, printable, with suggestions for misspelled names."""
+"""Descriptions of values in messages, and advice for misspelled names and attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 from dala.errors.masking import masked
 
@@ -77,3 +78,32 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = (each for each in known if len(each) <= _LONGEST_NAME)
     close = meant_by(name, islice(near, _MOST_NAMES))
     return "Did you mean " + " or ".join(map(repr, close)) + "?" if close else ""
+
+
+class AttributeMissing(AttributeError):
+    """An attribute that is not there. Its advice is made when it is read: many only try a name."""
+
+    def __init__(self, owner: type | ModuleType, name: str) -> None:
+        super().__init__(name, obj=owner)  # without a name, Python adds no advice of its own
+        self._owner, self._wanted = owner, name
+
+    def __str__(self) -> str:
+        known = [name for name in dir(self._owner) if not name.startswith("_")]
+        hint = "" if self._wanted.startswith("_") else did_you_mean(self._wanted, known)
+        kind, name = type(self._owner) is ModuleType, repr(self._owner.__name__)
+        said = f"module {name}" if kind else f"{name} object"
+        said += f" has no attribute {self._wanted!r}"
+        return f"{said}. {hint}" if hint else said
+
+
+class KnownAttributes:
+    """A base class whose missing attributes raise :class:`AttributeMissing`."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if hasattr(type(self), name):  # a property or a slot that raised it: its own error
+                return object.__getattribute__(self, name)
+            raise AttributeMissing(type(self), name)

@@ -91,7 +91,7 @@ def _end(text: str, begin: re.Match[str]) -> int:
 
 
 def _rest(begin: re.Match[str], rest: str) -> str:
-    """Return what follows the protocol, masked."""
+    """Return the part of a URL after its protocol, masked."""
     scheme = str(begin[1] or begin[2] or begin[3]).lower()
     found = _PARTS.fullmatch(rest)
     assert found is not None
@@ -107,7 +107,7 @@ def _rest(begin: re.Match[str], rest: str) -> str:
 
 
 def masked_error(error: BaseException) -> BaseException:
-    """Return an error of another library, and what led to it, without secrets.
+    """Return an error of another library and its causes, without secrets.
 
     Their arguments are masked in place. One whose text comes from elsewhere is replaced by an
     error of its name and text.
@@ -122,7 +122,7 @@ def masked_error(error: BaseException) -> BaseException:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and those that led to it, each once, the first of them first."""
+    """Yield an error and its causes, each once, the first of them first."""
     seen: dict[int, BaseException] = {}
     waiting = [error]
     while waiting:

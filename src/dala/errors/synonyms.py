@@ -202,7 +202,7 @@ quad_to: quadraticCurveTo, quadratic to
 
 @lru_cache(4096)
 def normalized(name: str) -> str:
-    """Return a name in small letters, without what separates its words.
+    """Return a name in small letters, without separators of words.
 
     >>> normalized("GaussianBlur"), normalized("ease-in_out")
     ('gaussianblur', 'easeinout')
@@ -217,7 +217,7 @@ def _rows() -> Iterator[tuple[str, list[str]]]:
 
 
 def words_for(name: str) -> tuple[str, ...]:
-    """Return what a name is called elsewhere, for searches.
+    """Return the names of other libraries for a name, for searches.
 
     >>> words_for("dissolve")[:3]
     ('crossfade', 'xfade', 'cross dissolve')

@@ -7,33 +7,16 @@ rows of ``dala.gpu.command``; here are those that do more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from dala.errors import CommandError
+from dala.gpu import checks, protocol
 from dala.gpu import command as encode
-from dala.gpu.checks import (
-    checked_size,
-    clipped_rect,
-    not_a_surface,
-    pixel_array,
-    renderer_of,
-    signed_position,
-)
+from dala.gpu.checks import renderer_of
 from dala.gpu.derive import compiled, described
-from dala.gpu.protocol import (
-    BY_NAME,
-    COMMANDS,
-    OPCODES,
-    BytesLike,
-    CommandRow,
-    as_bytes,
-    encode_commands,
-    i32,
-    u32,
-)
+from dala.gpu.protocol import BytesLike, CommandRow
 from dala.gpu.render.thread import check_pixels
 from dala.gpu.vector import calls as vector_calls
 from dala.gpu.vector import words
@@ -47,7 +30,7 @@ if TYPE_CHECKING:
     from dala.gpu.compute.passes.program import KernelProgram
     from dala.gpu.surface import Surface
 
-_RESIZE: Final = OPCODES["resize"]
+_RESIZE: Final = protocol.OPCODES["resize"]
 _CALL: Final = """
 def {name}(s: Surface, {arguments}) -> None:
     try:
@@ -57,7 +40,7 @@ def {name}(s: Surface, {arguments}) -> None:
     try:
         put = s._put
     except AttributeError:
-        raise not_a_surface({name!r}, s) from None
+        raise checks.not_a_surface({name!r}, s) from None
     put(data)
 """
 _PEN_CALL: Final = _CALL.replace(
@@ -102,7 +85,7 @@ def batch(s: Surface, commands: Iterable[bytes]) -> None:
     renderer_of(s, "batch")
     items = commands if type(commands) is list else encode.command_list(commands)
     try:
-        _submit(s, "batch", encode_commands(items))
+        _submit(s, "batch", protocol.encode_commands(items))
     except (TypeError, ValueError):  # ProtocolError too: an item without bytes, for example
         encode.encode_batch(items)  # names the item
         raise
@@ -122,7 +105,7 @@ def submit(s: Surface, data: BytesLike) -> None:
         ProtocolError: The bytes are malformed; none of them was applied.
     """
     renderer_of(s, "submit")
-    _submit(s, "submit", as_bytes("submit", "data", data))
+    _submit(s, "submit", protocol.as_bytes("submit", "data", data))
 
 
 def _submit(s: Surface, call: str, data: bytes) -> None:
@@ -224,7 +207,7 @@ def set_pixels(s: Surface, rgba: BytesLike) -> None:
         rgba: Bytes, or a uint8 array of shape (height, width, 4).
     """
     renderer = renderer_of(s, "set_pixels")
-    pixels = pixel_array("set_pixels", "rgba", rgba)
+    pixels = checks.pixel_array("set_pixels", "rgba", rgba)
     check_pixels("set_pixels", pixels, *s.size)
     if not isinstance(rgba, bytes):
         pixels = pixels.copy()
@@ -254,7 +237,7 @@ def with_pixels(s: Surface, fn: Callable[[NDArray], BytesLike | None]) -> None:
         returned = fn(copy)
         pixels = copy
         if returned is not None:
-            pixels = pixel_array("with_pixels", "the result of fn", returned)
+            pixels = checks.pixel_array("with_pixels", "the result of fn", returned)
         renderer_of(s, "with_pixels")
         renderer.write("with_pixels", pixels)
 
@@ -269,7 +252,7 @@ def resize(s: Surface, w: int, h: int) -> None:
     ...     gpu.get_pixels(s).hex(" ", 4)
     'ff0000ff ff0000ff 00000000'
     """
-    w, h = checked_size("resize", "w", w), checked_size("resize", "h", h)
+    w, h = checks.checked_size("resize", "w", w), checks.checked_size("resize", "h", h)
     put(s, "resize", encode.encode_resize(w, h))
     s._note_resize()
 
@@ -290,7 +273,7 @@ def wait_closed(s: Surface, timeout: float | None = None) -> bool:
     from dala.gpu.presenters import wait_until_closed
 
     if not hasattr(s, "_renderer"):
-        raise not_a_surface("wait_closed", s)
+        raise checks.not_a_surface("wait_closed", s)
     return wait_until_closed(s, timeout)
 
 
@@ -304,41 +287,35 @@ def destroy_surface(s: Surface) -> None:
     True
     """
     if not hasattr(s, "_renderer"):
-        raise not_a_surface("destroy_surface", s)
+        raise checks.not_a_surface("destroy_surface", s)
     s.close()
 
 
 # calls derived from rows ----------------------------------------------------------------------
-def _encode_shape(row: CommandRow, values: Sequence[object]) -> bytes:
-    """Return a command: that of a shape, where a coordinate has a fraction."""
-    if has_fraction(row.function, values):
-        return as_shape(row.function, values)
-    return row.encode(values)
-
-
 def _encode_anywhere(row: CommandRow) -> Callable[[Sequence[object]], bytes]:
     """Return the encoder of a call: positions may be negative, unlike those of u32 fields.
 
     Then the command ``<name>_signed`` is used, or the part at positions of 0 and above.
     """
-    if [*row.kinds.items()][:4] != [(name, u32) for name in ("x", "y", "w", "h")]:
-        return partial(_encode_shape, row)
-    signed = BY_NAME.get(f"{row.name}_signed")
+    unsigned = [*row.kinds.items()][:4] == [(name, protocol.u32) for name in ("x", "y", "w", "h")]
+    signed = protocol.BY_NAME.get(f"{row.name}_signed")
 
     def encode(values: Sequence[Any]) -> bytes:
+        if has_fraction(row.function, values):
+            return as_shape(row.function, values)
         try:
             return row.encode(values)
         except CommandError:
-            if has_fraction(row.function, values):
-                return as_shape(row.function, values)
+            if not unsigned:
+                raise
             x, y, w, h, *rest = values
             if signed is not None:
-                place = signed_position(row.function, x, y)
+                place = checks.signed_position(row.function, x, y)
                 if place is not None:  # beyond i32, nothing is on any surface
-                    place = min(place[0], i32.high), min(place[1], i32.high)
+                    place = min(place[0], protocol.i32.high), min(place[1], protocol.i32.high)
                     return signed.encode((*place, w, h, *rest))
             else:
-                rect = clipped_rect(row.function, x, y, w, h)
+                rect = checks.clipped_rect(row.function, x, y, w, h)
                 if rect is not None:
                     return row.encode((*rect, *rest))
             raise
@@ -363,13 +340,13 @@ def add_calls(rows: Sequence[CommandRow], module: dict[str, Any]) -> None:
 
 for _room in (vector_calls, words):
     globals().update((name, getattr(_room, name)) for name in _room.__all__)
-add_calls(COMMANDS, globals())
+add_calls(protocol.COMMANDS, globals())
 #: The names of the calls, each a method of ``Surface`` too.
 __all__ = [
-    *dict.fromkeys(row.function for row in COMMANDS),
+    *dict.fromkeys(row.function for row in protocol.COMMANDS),
     "submit", "get_pixels", "set_pixels", "with_pixels", "supports_compute", "wait_closed",
     "destroy_surface",
-    *sorted({*vector_calls.__all__, *words.__all__} - {row.function for row in COMMANDS}),
+    *sorted({*vector_calls.__all__, *words.__all__} - {row.function for row in protocol.COMMANDS}),
 ]  # fmt: skip
 
 

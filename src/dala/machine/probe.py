@@ -32,7 +32,7 @@ _DISTRIBUTIONS: Final = {
         "onnxruntime-gpu",
         "onnxruntime-directml",
         "onnxruntime-openvino",
-    ),
+    )
 }
 
 #: Where Vulkan loaders look for drivers.

@@ -11,7 +11,35 @@ from typing import Final, Self
 _PAUSE: Final = 0.1
 
 
-class Progress:
+class StatusLine:
+    """A line on standard error that is written over.
+
+    Args:
+        shows: whether it is shown; by default if standard error is a terminal.
+    """
+
+    def __init__(self, shows: bool | None = None) -> None:
+        self.shows = sys.stderr.isatty() if shows is None else shows
+
+    def show(self, text: str) -> None:
+        """Write the line, as far as the terminal is wide."""
+        if self.shows:
+            columns = shutil.get_terminal_size().columns
+            sys.stderr.write(f"\r\x1b[K{text[: columns - 1]}")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """Remove the line."""
+        self.show("")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Progress(StatusLine):
     """A counter of finished items, with a line on standard error if that is a terminal.
 
     Args:
@@ -20,12 +48,12 @@ class Progress:
     """
 
     def __init__(self, total: int | None, unit: str) -> None:
+        super().__init__()
         self.total = total
         self.unit = unit
         self.done = 0
         self._start = perf_counter()
         self._drawn = self._start
-        self._shows = sys.stderr.isatty()
 
     @property
     def seconds(self) -> float:
@@ -36,20 +64,9 @@ class Progress:
         """Count one more item."""
         self.done += 1
         now = perf_counter()
-        if self._shows and now - self._drawn >= _PAUSE:
+        if self.shows and now - self._drawn >= _PAUSE:
             self._drawn = now
-            columns = shutil.get_terminal_size().columns
-            text = line(self.done, self.total, now - self._start, self.unit)[: columns - 1]
-            sys.stderr.write(f"\r\x1b[K{text}")
-            sys.stderr.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shows:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            self.show(line(self.done, self.total, now - self._start, self.unit))
 
 
 def line(done: int, total: int | None, seconds: float, unit: str) -> str:

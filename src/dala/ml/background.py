@@ -143,14 +143,13 @@ class Background(Closing):
         if model.spec.task not in ("segment", "matte"):
             raise ModelError(
                 f"Background: model must be a segmentation model, got {model.name!r} for "
-                f"{model.spec.task!r}. {_ADVICE}",
+                f"{model.spec.task!r}. {_ADVICE}"
             )
         if model.spec.task == "segment" and model.labels and label not in model.labels:
             known = model.labels
             advice = did_you_mean(str(label), known) or f"Classes: {', '.join(known)}."
             raise ParameterError(
-                f"Background: {model.name!r} has no class {label!r}. {advice}",
-                argument="label",
+                f"Background: {model.name!r} has no class {label!r}. {advice}", argument="label"
             )
 
     def mask(self, image: ImageLike | BorrowedFrame) -> NDArray:

@@ -166,8 +166,7 @@ def _ramp(tile: int, shared: int) -> NDArray:
     drop = shared // 4
     inside = max(shared - 2 * drop, 1)
     rise = (np.arange(tile, dtype=np.float32) - drop + 0.5) / inside
-    weights: NDArray = np.clip(rise, 1e-6, 1)
-    return weights
+    return np.clip(rise, 1e-6, 1)
 
 
 def _stretched(weights: NDArray, length: int) -> NDArray:
@@ -175,8 +174,7 @@ def _stretched(weights: NDArray, length: int) -> NDArray:
     if len(weights) == length:
         return weights
     at = (np.arange(length) + 0.5) * len(weights) / length - 0.5
-    made: NDArray = np.interp(at, np.arange(len(weights)), weights).astype(np.float32)
-    return made
+    return np.interp(at, np.arange(len(weights)), weights).astype(np.float32)
 
 
 def _colored(luma: NDArray, pixels: NDArray) -> NDArray:
@@ -188,8 +186,7 @@ def _colored(luma: NDArray, pixels: NDArray) -> NDArray:
     if tint.shape[:2] != size:
         # Filters take 0 to 1, and differences lie between -1 and 1.
         tint = gpu.resize(tint / 2 + 0.5, *size[::-1], method="bicubic") * 2 - 1
-    made: NDArray = luma + tint
-    return made
+    return luma + tint
 
 
 def _unit_pixels(image: ModelInput) -> NDArray:

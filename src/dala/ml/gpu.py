@@ -201,9 +201,7 @@ async def predict_async(
 
 
 def top_k(
-    output: npt.ArrayLike | Buffer | Outputs,
-    k: int = 5,
-    labels: Sequence[str] | str | None = None,
+    output: npt.ArrayLike | Buffer | Outputs, k: int = 5, labels: Sequence[str] | str | None = None
 ) -> list[tuple[str, int, float]]:
     """Return the k most likely classes as (label, index, probability), most likely first.
 

@@ -286,8 +286,7 @@ def _blocks(pixels: NDArray, side: int) -> NDArray:
     means = sums / counts
     if pixels.dtype == np.uint8:
         means = np.rint(means)
-    made: NDArray = np.repeat(np.repeat(means, high, 0), wide, 1).astype(pixels.dtype)
-    return made
+    return np.repeat(np.repeat(means, high, 0), wide, 1).astype(pixels.dtype)
 
 
 def _fill(color: tuple[int, int, int], pixels: NDArray) -> NDArray:

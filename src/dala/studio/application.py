@@ -257,7 +257,7 @@ class StudioApp(Closing):
             await session.disconnect(viewer)
 
     async def _send_all(self, socket: WebSocket, viewer: Viewer) -> None:
-        """Send what the viewer's queue has; a page that does not read is dropped."""
+        """Send the messages of the viewer's queue; a page that does not read is dropped."""
         try:
             while (message := await viewer.next()) is not None:
                 kind = "text" if isinstance(message, str) else "bytes"

@@ -1,4 +1,4 @@
-"""Bounds on what pages may ask of a studio."""
+"""Bounds on requests of pages to a studio."""
 
 from __future__ import annotations
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from dala.arguments import Flag, Integer, Quantity
 from dala.errors import DalaError, KernelSyntaxError, ParameterError
+from dala.studio.cards.card import Card
 from dala.studio.cards.chain import describe_error
 from dala.studio.catalogue.parameters import Json, JsonObject
+from dala.studio.document.tab import Tab
+from dala.untrusted.place import NewFile
+
+if TYPE_CHECKING:
+    from dala.studio.session import StudioSession
 
 #: The deepest nesting of a message.
 _DEEPEST: Final = 64
@@ -65,15 +71,15 @@ def _depth(value: Json) -> int:
     return _DEEPEST + 1
 
 
-class Message:
-    """A message of a page, with checked access to its arguments.
+class PageRequest:
+    """A message of a page with the session that it changes, and checked access to its arguments.
 
-    >>> Message({"do": "seek", "time": 1.5}).seconds("time")
+    >>> PageRequest(None, {"do": "seek", "time": 1.5}).seconds("time")
     Fraction(3, 2)
     """
 
-    def __init__(self, data: JsonObject) -> None:
-        self.data = data
+    def __init__(self, session: StudioSession, data: JsonObject) -> None:
+        self.session, self.data = session, data
         name = data.get("do")
         self.name = name if isinstance(name, str) else ""
 
@@ -126,6 +132,36 @@ class Message:
         if isinstance(drag, bool) or not isinstance(drag, int | float | str):
             return None
         return (self.name, *parts, drag)
+
+    @property
+    def tab(self) -> Tab:
+        """The active tab."""
+        return self.session.tab(self.name)
+
+    def card(self, kind: str | None = None) -> tuple[Tab, int, Card]:
+        """Return the active tab, and the place and the card of it that the message names."""
+        tab = self.tab
+        number, card = tab.card(self.get("card"), self.name)
+        if kind is not None and card.kind != kind:
+            self.fail("card", f"the id of a {kind} card")
+        return tab, number, card
+
+    def target(self, usual: str) -> NewFile:
+        """Return the file that ``path`` names, or the usual one, to write.
+
+        Raises:
+            ParameterError: it is outside of the folders; or it exists, the studio has neither
+                opened nor made it, and ``replace`` is not true.
+        """
+        found = self.session.folders.target(self.get("path") or usual, self.name)
+        if not self.flag("replace", False) and not self.session.owns(found):
+            raise ParameterError(
+                f"{self.name}: {found.name.name!r} exists, and is not of this studio. "
+                "Choose another name, or say that it is replaced.",
+                call=self.name,
+                argument="replace",
+            )
+        return found
 
 
 def error_json(error: BaseException) -> JsonObject:

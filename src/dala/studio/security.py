@@ -1,4 +1,4 @@
-"""Who may talk to a studio: a secret, then a cookie; Host and Origin; and what pages may load."""
+"""Access to a studio: a secret, then a cookie; Host and Origin; and the origins of scripts."""
 
 from __future__ import annotations
 

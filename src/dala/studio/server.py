@@ -39,7 +39,7 @@ class _Server(uvicorn.Server):
 
 
 def _protocol(limit: int, patience: float) -> type[H11Protocol]:
-    """Return a protocol that drops connections above a number, and those that send no request."""
+    """Return a protocol that drops connections above a number, and ones without a request."""
 
     class Timed(H11Protocol):
         _timer: asyncio.TimerHandle | None = None

@@ -113,7 +113,7 @@ class StudioSession(Closing):
 
     # commands ---------------------------------------------------------------------------------
     def do(self, data: JsonObject) -> JsonObject | None:
-        """Run a command on this thread, and return what it replies.
+        """Run a command on this thread, and return its reply.
 
         Raises:
             DalaError, OSError: it is refused, and nothing changed.
@@ -131,7 +131,7 @@ class StudioSession(Closing):
                     self.renderer.change()
 
     def _seen(self) -> tuple[object, ...]:
-        """Return what the picture depends on."""
+        """Return the values that the picture depends on."""
         tab = self.active
         if tab is None:
             return (None,)
@@ -179,7 +179,7 @@ class StudioSession(Closing):
         if kind_of(path) != "json":
             return
         from dala.media.scene.file.load import read
-        from dala.studio.scenes.files import named_in
+        from dala.studio.scenes.tree import named_in
 
         data = read(path)
         if isinstance(data, dict):
@@ -354,7 +354,7 @@ class StudioSession(Closing):
         }
 
     def show(self, skip: Viewer | None = None) -> None:
-        """Send every page what changed of the state, except one."""
+        """Send the changes of the state to every page, except one."""
         with self._lock:
             state = self.state()
             if self._shown.get("playing") and state["playing"]:

@@ -5,30 +5,13 @@ from __future__ import annotations
 import html
 from typing import Final
 
+from dala.trace.colors import color
 from dala.trace.path import IDLE, Key
 from dala.trace.report import FrameTimes, TraceReport, stages_of
 
-#: Colors of stages, as different as they can be; other stages have one color.
-COLORS: Final = {
-    "demux": "#7f7f7f", "decode": "#1f77b4", "deinterlace": "#17becf", "convert": "#aec7e8",
-    "upload": "#98df8a", "download": "#2ca02c", "compile": "#d62728", "pass": "#9467bd",
-    "model": "#e377c2", "compose": "#bcbd22", "encode": "#ff7f0e", "mux": "#ffbb78",
-    "network": "#8c564b", "present": "#c49c94", "user": "#dbdb8d", "gil": "#e7298a",
-    "processor": "#666666", "python": "#c7c7c7", "gc": "#f7b6d2", "idle": "#f4f4f4",
-}  # fmt: skip
-OTHER: Final = "#9edae5"
 #: Frames that are shown, and the sizes of the picture in pixels.
 MOST_FRAMES: Final = 20
 _LEFT, _WIDTH, _ROW, _TOP = 190, 1180, 26, 96
-
-
-def color(stage: str) -> str:
-    """Return the color of a stage.
-
-    >>> color("encode"), color("wait:lock") == OTHER
-    ('#ff7f0e', True)
-    """
-    return COLORS.get(stage, OTHER)
 
 
 def picture(report: TraceReport) -> str:

@@ -185,6 +185,8 @@ class Tracer:
         self.spill: Callable[[list[Record]], None] | None = None
         #: Called with each finished frame: (sink, frame, time).
         self.finished: list[Callable[[str, int | None, int], None]] = []
+        #: Ends the trace that runs, if it gives way to others.
+        self.lent: Callable[[], object] | None = None
         self.seconds = 30.0
         self._look = STEP
         self._ids = itertools.count(1)
@@ -204,6 +206,11 @@ class Tracer:
             gc.callbacks.remove(self._collected)
         found, self.records = self.records, []
         return found
+
+    def snapshot(self) -> tuple[list[tuple[int, Record]], dict[int, dict[int, str]]]:
+        """Return the events of this process so far, and its threads, for a report."""
+        process = os.getpid()
+        return [(process, record) for record in self.records[:]], {process: dict(self.threads)}
 
     def forget(self) -> None:
         """Drop what a forked child has of its parent, and stop."""

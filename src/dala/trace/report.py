@@ -153,8 +153,12 @@ class TraceReport:
         """Return the critical path of a frame in time: the median of each stage."""
         intime = [frame for frame in frames if frame.late <= self.tolerance]
         if len(intime) < max(3, _COMPARED * len(frames)):
-            return {}
-        keys = {key for frame in intime for key in frame.path}
+            intime = []
+        if not intime:
+            # Even then a source that delivers at its own pace is not blamed for that.
+            intime, keys = frames, {key for f in frames for key in f.path if key[0] == "demux"}
+        else:
+            keys = {key for frame in intime for key in frame.path}
         return {key: median(frame.path.get(key, 0.0) for frame in intime) for key in keys}
 
     def _causes(self) -> list[Cause]:

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import perf_counter_ns
@@ -60,18 +61,24 @@ class TraceRun:
         self._notes: dict[str, Any] = {}
 
     # running --------------------------------------------------------------------------------------
-    def start(self) -> Self:
+    def start(self, lent: Callable[[], object] | None = None) -> Self:
         """Start to record. One trace runs at a time in a process.
+
+        Args:
+            lent: ends the trace, which gives way to any other, without a word.
 
         Raises:
             DalaError: another trace runs.
         """
+        if tracer.lent is not None:
+            tracer.lent()
         if tracer.on or self._events is not None:
             raise DalaError(f"{_CALL}: a trace runs already. End it first; one runs at a time.")
         self._folder = Path(tempfile.mkdtemp(prefix="dala-trace-"))
         os.environ[PARTS] = str(self._folder)
         forks.NativeLock.waits = _locked
         tracer.start(self.seconds, self._spill if self.all else None)
+        tracer.lent = lent
         atexit.register(self.stop)
         return self
 
@@ -85,7 +92,7 @@ class TraceRun:
         forks.NativeLock.waits = None
         self._notes = {"seconds": None if self.all else self.seconds, **tracer.notes}
         end = tracer.clock()
-        records = tracer.stop()
+        records, tracer.lent = tracer.stop(), None
         own = os.getpid()
         self._threads = {own: dict(tracer.threads)}
         self._events = [(own, record) for record in records]

@@ -64,7 +64,7 @@ its host or is encrypted
         self._url, self._timeout = url, timeout
         self._home = _parsed(url.reveal())
         pins = _Pins(self._home.host.strip("[]"))
-        self._opener = urllib.request.build_opener(_Redirects(self), _Http(pins), _Https(pins))
+        self._opener = urllib.request.build_opener(_Redirects(self), _Web(pins))
 
     def open(self, url: str, flags: int, options: Mapping[str, str]) -> Answer:
         """Return an open answer; PyAV calls it as ``io_open``.
@@ -229,23 +229,17 @@ def _pinned(kind: type[C], pins: _Pins, **always: Any) -> Callable[..., C]:
     return make
 
 
-class _Http(urllib.request.HTTPHandler):
+class _Web(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
     def __init__(self, pins: _Pins) -> None:
         super().__init__()
-        self._connection = _pinned(_Connection, pins)
+        self._plain = _pinned(_Connection, pins)
+        self._tls = _pinned(_TlsConnection, pins, context=ssl.create_default_context())
 
     def http_open(self, req: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(self._connection, req)
-
-
-class _Https(urllib.request.HTTPSHandler):
-    def __init__(self, pins: _Pins) -> None:
-        super().__init__()
-        context = ssl.create_default_context()
-        self._connection = _pinned(_TlsConnection, pins, context=context)
+        return self.do_open(self._plain, req)
 
     def https_open(self, req: urllib.request.Request) -> HTTPResponse:
-        return self.do_open(self._connection, req)
+        return self.do_open(self._tls, req)
 
 
 def _asked(ask: Callable[[], T]) -> T:

@@ -7,7 +7,8 @@ A source records its plan for the size of a picture and the values of its contro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -154,6 +155,10 @@ class FilterSource(WebSource):
         width, height = self.size or (640, 360)
         steps = plan(self.filters, (height, width, 4), "u8", call)
         self.roles = _roles((s.kernel, s.params) for s in steps)
+        programs = [item for item, _ in self._filters if isinstance(item, KernelProgram)]
+        #: What pictures of sound hold, by the ids of their arrays.
+        self._sounds = {id(p.images[n]): _sound(f) for p in programs for n, f in p.sounds.items()}
+        self.roles += ("sound",) if self._sounds else ()
         read = [i for s in steps for i in s.inputs if isinstance(i, int)]
         self.generator = PICTURE not in read
 
@@ -190,7 +195,8 @@ class FilterSource(WebSource):
             first = declared_steps(declared()["yuv_to_rgb"], picture, "u8", coding, self._call)
             shape = first[-1].shape  # type: ignore[assignment]
         steps = plan(filters, shape, "u8", self._call)
-        return _record(recorder, [*first, *(s.moved(len(first)) for s in steps)], picture, values)
+        steps = [*first, *(s.moved(len(first)) for s in steps)]
+        return _record(recorder, steps, picture, values, self._sounds)
 
 
 #: Matrices and ranges of YUV pictures, by the numbers of the symbols "matrix" and "full".
@@ -199,7 +205,11 @@ RANGES: Final = ("limited", "full")
 
 
 def _record(
-    recorder: Recorder, steps: Sequence[Step], shape: Sequence[int], values: Numbers
+    recorder: Recorder,
+    steps: Sequence[Step],
+    shape: Sequence[int],
+    values: Numbers,
+    sounds: Mapping[int, str],
 ) -> Plan:
     """Record steps as one fused pipeline, as frame pipelines run them."""
     source = recorder.buffer(shape, "u8")
@@ -231,7 +241,21 @@ def _record(
             except DalaError as error:
                 raise step.error(error) from error
         pipeline.run()
-    return recorder.plan([source], made[-1], [(made[n], b) for n, b in before.items()])
+    swaps = [(made[n], b) for n, b in before.items()]
+    heard = [(b, sounds[i]) for i, b in given.items() if i in sounds]
+    return recorder.plan([source], made[-1], swaps, heard)
+
+
+def _sound(made: Callable[[NDArray], NDArray]) -> str:
+    """Return what a page writes into a picture of sound, and its width: "spectrum 256".
+
+    >>> from functools import partial
+    >>> from dala.shaders.sound import toy, wave
+    >>> _sound(toy), _sound(partial(wave, width=128))
+    ('toy 512', 'wave 128')
+    """
+    function = made.func if isinstance(made, partial) else made
+    return f"{function.__name__} {made(np.zeros(1)).shape[1]}"
 
 
 def _constant(recorder: Recorder, value: NDArray | Buffer) -> Buffer:

@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import os
 import socket
 import threading
@@ -12,6 +13,7 @@ import pytest
 
 import dala
 from dala.gpu.presenters import browser as browser_module
+from dala.trace.recorder import tracer
 from tests.gpu.presenters.chromium import Refused, chromium
 from tests.gpu.presenters.screens import CLOSE, PATIENCE, difference, over_black, picture, until
 
@@ -93,6 +95,34 @@ def test_page_shows_the_pixels(surface, browser):
     narrow = np.zeros((HIGH, WIDE + 60, 3), np.uint8)
     narrow[:, 70:150] = (50, 50, 200)
     sees(page, narrow)
+    page.close()
+
+
+def test_f8_shows_the_strip_of_frame_times(surface, browser):
+    draw(surface, WIDE, HIGH, 0)
+    page = browser.open(surface.presenter.address, WIDE, HIGH)
+    press = "window.dispatchEvent(new KeyboardEvent('keydown', {key: 'F8', cancelable: true}))"
+    assert page.ask("document.getElementById('strip').hidden") is True
+    assert not tracer.on
+    page.ask(press)
+    until(lambda: tracer.on, "the trace of the strip")
+
+    def frames():
+        surface.present()
+        return int(page.ask("document.getElementById('strip').dataset.frames || '0'"))
+
+    until(lambda: frames() > 3, "frames on the strip")
+    status, _, body = get(surface.presenter.address, "strip")
+    found = json.loads(body)
+    assert status == 200
+    assert "draw" in found["colors"] or "present" in found["colors"]
+    assert all(ms > 0 for _, ms, _ in found["frames"])
+    with dala.trace() as own:  # the page's gives way
+        surface.present()
+        surface.get_pixels()
+    assert own.events
+    page.ask(press)
+    assert page.ask("document.getElementById('strip').hidden") is True
     page.close()
 
 

@@ -83,6 +83,26 @@ def test_translations_keep_the_pixels() -> None:
                                        "transparent"))  # fmt: skip
 
 
+def test_fractions_of_translations_round_no_color() -> None:
+    """Also where an emoji is translucent, and on nothing."""
+    for place, by in (
+        ((14.244638138503248, 52.37319968891852), (52.29511870059541, -28.34256732600357)),
+        ((72.85369477187103, 39.91869407993459), (-14.759910265754165, 58.60652404882178)),
+        ((85.027414901161, 59.6822133967148), (-52.426944864372096, 35.41821400067039)),
+    ):
+
+        def moved(s: gpu.Surface, at=place, by=by) -> None:
+            with s.transformed(translate=by):
+                s.text("fjo 👋", *at, (173, 92, 45, 200), size=15.5, weight="bold")
+
+        def put(s: gpu.Surface, at=(place[0] + by[0], place[1] + by[1])) -> None:
+            s.text("fjo 👋", *at, (173, 92, 45, 200), size=15.5, weight="bold")
+
+        for background in ("transparent", "navy"):
+            wanted = drawn(put, background=background)
+            assert np.array_equal(drawn(moved, background=background), wanted)
+
+
 def test_turned_text_is_the_fill_of_its_outlines() -> None:
     style = TextStyle(size=40)
 

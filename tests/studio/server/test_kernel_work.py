@@ -78,3 +78,25 @@ def test_a_small_loop_is_fused_with_its_neighbors() -> None:
     blur = text(loop).replace("px: Pixel", "img: Image").replace("px.r", "0.0")
     assert compile_kernel(blur).diagnostics == ()
     assert compile_kernel(blur).kernel.limits is None
+
+
+PASSES = "".join(f"    def p{n}(p{n}: Pixel):\n        return p{n}.rgb + 0.1\n" for n in range(4))
+PROGRAM = f"""@program
+def f(px: Pixel):
+{PASSES}
+    def shown(px: Pixel, p3: Pixel):
+        return px
+"""
+HEAD = '{"INPUTS": [{"NAME": "inputImage", "TYPE": "image"}], "PASSES": [{"TARGET": "a"}, {}]}'
+SHADER = f"/*{HEAD}*/\nvoid main() {{ gl_FragColor = IMG_THIS_PIXEL(inputImage); }}"
+
+
+@pytest.mark.parametrize(("text", "count"), [(PROGRAM, 5), (SHADER, 2)])
+def test_the_passes_of_a_program_share_the_time_of_a_kernel(text: str, count: int) -> None:
+    """Each had the whole of it: 64 of them had the 30 s of the chain."""
+    made = compile_kernel(text)
+    assert made.diagnostics == ()
+    limits = [p.kernel.limits for p in made.kernel.passes]
+    assert len(limits) == count
+    assert sum(one.time for one in limits) == pytest.approx(StudioLimits.kernel_time)
+    assert {one.iterations for one in limits} == {StudioLimits.kernel_iterations}

@@ -38,6 +38,8 @@ export interface RunOptions {
   frame?: number;
   /** The pointer in pixels of the picture, and 1 while it is pressed. */
   pointer?: [number, number, number];
+  /** The sound that kernels hear; `analyser(node)` makes it. Silence without it. */
+  sound?: AnalyserNode;
 }
 
 const MATRICES: Record<string, number> = { bt709: 0, smpte170m: 1, bt470bg: 1, "bt2020-ncl": 2 };
@@ -188,6 +190,7 @@ export class Chain {
       if (this.document.roles?.includes("frame")) numbers.set("frame", instance.since(frame));
       instance.set(numbers);
       instance.turn(frame);
+      if (options.sound) instance.hear(options.sound);
       this.frame = frame;
       if (isSize(given)) void 0; // the chain draws by itself
       else if (planes) instance.write(planes.data);

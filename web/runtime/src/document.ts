@@ -24,7 +24,8 @@ export interface Control {
 
 export interface PlanBuffer {
   bytes: Expression;
-  role?: "input" | "output";
+  /** "input", "output", or a picture of sound and its width, such as "spectrum 256". */
+  role?: string;
   table?: Expression;
   data?: number;
 }
@@ -59,7 +60,7 @@ export interface ChainDocument {
   size: [number, number] | null;
   controls: Control[];
   notes: string[];
-  /** What the page gives the kernels: "time", "frame", "pointer", "date". */
+  /** What the page gives the kernels: "time", "frame", "pointer", "date", "sound". */
   roles?: string[];
   /** Whether the chain draws by itself, without a picture. */
   generator?: boolean;

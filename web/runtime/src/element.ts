@@ -5,6 +5,7 @@ import { Clock } from "./clock.js";
 import { type ChainDocument, type Control, loadDocument } from "./document.js";
 import { Unsupported } from "./gpu.js";
 import { type Size, decoded, isSize } from "./pictures.js";
+import { analyser } from "./sound.js";
 import { STYLE } from "./style.js";
 
 export interface MountOptions {
@@ -30,6 +31,8 @@ export interface Mounted {
   set(params: Params): void;
   /** Show a picture or a video: a file or its address, or the camera. */
   open(source: Blob | string | URL | "camera"): Promise<void>;
+  /** Let kernels hear a sound: a file, or the microphone. */
+  hear(source: Blob | "microphone"): Promise<void>;
   /** Resolves once everything that was asked for is on the canvas. */
   settled(): Promise<void>;
   close(): void;
@@ -63,6 +66,7 @@ class View implements Mounted {
   private pointer: [number, number, number] = [0, 0, 0];
   private source: ImageBitmap | HTMLVideoElement | Size | undefined;
   private stream: MediaStream | undefined;
+  private sound: AnalyserNode | undefined;
   private address: string | undefined;
   private original = false;
   private closed = false;
@@ -202,6 +206,57 @@ class View implements Mounted {
     return make("div", { className: "bar" }, play, restart, speed, this.time);
   }
 
+  /** The buttons that choose a sound. */
+  private hearing(): HTMLElement {
+    const input = make("input", { type: "file", accept: "audio/*" });
+    input.addEventListener("change", () => {
+      const file = input.files?.[0];
+      if (file) void this.hear(file);
+      input.value = "";
+    });
+    const microphone = make("button", { type: "button", textContent: "Microphone" });
+    microphone.addEventListener("click", () => void this.hear("microphone"));
+    return make("div", { className: "bar" }, make("label", { className: "file" }, "Sound", input), microphone);
+  }
+
+  async hear(source: Blob | "microphone"): Promise<void> {
+    this.trouble.hidden = true;
+    try {
+      let stream: MediaStream | undefined;
+      if (source === "microphone") {
+        if (!navigator.mediaDevices) throw new Error("Browsers offer microphones only to secure pages: https, or localhost.");
+        stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+      }
+      const context = new AudioContext();
+      const ended = () => stream?.getTracks().forEach((track) => track.stop());
+      if (stream) this.listen(new MediaStreamAudioSourceNode(context, { mediaStream: stream }), ended);
+      else {
+        const buffer = await context.decodeAudioData(await (source as Blob).arrayBuffer());
+        const node = new AudioBufferSourceNode(context, { buffer, loop: true });
+        node.connect(context.destination);
+        node.start();
+        this.listen(node, ended);
+      }
+    } catch (error) {
+      this.trouble.textContent = textOf(error);
+      this.trouble.hidden = false;
+      this.tell(error);
+    }
+  }
+
+  /** Hear a node instead of the last one, which ends. */
+  private listen(node: AudioNode, ended: () => void): void {
+    this.deaf?.();
+    this.sound = analyser(node);
+    this.deaf = () => {
+      ended();
+      void (node.context as AudioContext).close();
+      this.sound = this.deaf = undefined;
+    };
+    this.request();
+  }
+  private deaf: (() => void) | undefined;
+
   /** Say why there is no result, and show the still. */
   private async without(error: unknown): Promise<void> {
     const text = textOf(error);
@@ -224,6 +279,7 @@ class View implements Mounted {
     const side = this.side;
     if (this.options.fill) side.append(make("h1", { className: "title", textContent: chain.document.title }));
     if (chain.animated) side.append(this.transport());
+    if (chain.document.roles?.includes("sound")) side.append(this.hearing());
     if ((this.options.ui ?? "full") === "full" && !chain.document.generator) {
       const input = make("input", { type: "file", accept: "image/*,video/*" });
       input.addEventListener("change", () => {
@@ -351,6 +407,7 @@ class View implements Mounted {
         if (!answer.ok) throw new Error(`${source}: ${answer.status} ${answer.statusText}`);
         blob = await answer.blob();
       }
+      if (blob.type.startsWith("audio/")) return await this.hear(blob);
       if (blob.type.startsWith("video/")) {
         this.leave();
         const address = (this.address = URL.createObjectURL(blob));
@@ -433,7 +490,7 @@ class View implements Mounted {
           const { time, frame: number } = this.clock;
           const moment = chain.animated ? { time, frame: number } : {};
           const made = await chain.draw(frame ?? source, this.canvas, this.params, {
-            fit: true, yuv, pointer: this.pointer, ...moment,
+            fit: true, yuv, pointer: this.pointer, sound: this.sound, ...moment,
           });
           this.report(undefined, `${made.width} x ${made.height}`);
         } finally {
@@ -501,6 +558,7 @@ class View implements Mounted {
 
   close(): void {
     this.closed = true;
+    this.deaf?.();
     if (this.keys) document.removeEventListener("keydown", this.keys);
     this.leave();
     this.chain?.close();

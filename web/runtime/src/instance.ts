@@ -4,6 +4,7 @@ import { type LoadedDocument, type Plan, bytesOf } from "./document.js";
 import { type Numbers, evaluate, table } from "./expressions.js";
 import type { Gpu } from "./gpu.js";
 import type { External } from "./pictures.js";
+import { heard } from "./sound.js";
 
 const ALIGN = 256;
 const MOST_GROUPS = 65535;
@@ -165,6 +166,14 @@ export class Instance {
         });
       });
       return { groups: 0, pipeline: this.pipelines[i], bound };
+    });
+  }
+
+  /** Write the pictures of sound that kernels read. */
+  hear(sound: AnalyserNode): void {
+    this.plan.buffers.forEach(({ role }, i) => {
+      if (!role?.includes(" ")) return;
+      this.gpu.device.queue.writeBuffer(this.buffers[i]!, 0, heard(role, sound));
     });
   }
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Generic, TypeVar
 
@@ -16,7 +15,9 @@ from dala.batch.report import Failure
 from dala.batch.runners import Resources
 from dala.batch.runners.local import LocalRunner, worker_count
 from dala.batch.tasks import BatchTask, Event, Failed, Finished, Json, Progressed
+from dala.budget import check_deadline
 from dala.errors import counted
+from dala.folders import bytes_in
 
 S = TypeVar("S")
 
@@ -75,7 +76,7 @@ class _Measured:
 
     def mark(self, frames: int, seconds: float, cpu: float) -> None:
         """Note how far it is."""
-        made = _Mark(self.frames + frames, seconds, self.cpu + cpu, _size_of(self.folder))
+        made = _Mark(self.frames + frames, seconds, self.cpu + cpu, bytes_in(self.folder))
         self.first, self.last = self.first or made, made
 
     @property
@@ -144,6 +145,7 @@ def calibrate(
             processes[task.id] = _Measured(folder, task)
             runner.submit(task)
         while any(not (one.failed or one.settled) for one in processes.values()):
+            check_deadline("Job.plan")
             if time.monotonic() - began > _LONGEST:
                 break
             for event in runner.wait(0.2):
@@ -154,18 +156,8 @@ def calibrate(
     if not speeds:
         return None
     means = (sum(values) / len(speeds) for values in zip(*speeds, strict=True))
-    return MeasuredSpeed(*means, processes=len(speeds))
-
-
-def _size_of(folder: str) -> int:
-    """Return the bytes of all files in a folder."""
-    found = 0
-    for path in Path(folder).rglob("*"):
-        try:
-            found += path.stat().st_size if path.is_file() else 0
-        except OSError:
-            continue  # it was renamed
-    return found
+    seconds, cpu, size, start, start_cpu = means
+    return MeasuredSpeed(seconds, cpu, size, start, start_cpu, len(speeds))
 
 
 class Sampled(Generic[S]):

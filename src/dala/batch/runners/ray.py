@@ -211,7 +211,7 @@ class RayRunner:
 
     def _fill(self) -> None:
         """Start actors for tasks that have none, in turns over the machines."""
-        usable = [n for n in self._nodes.values() if n.alive and not n.refused]
+        usable = self._usable
         slots = sum(len(n.slots) for n in usable)
         limit = self._limit(sum(n.room for n in usable))
         tasks = len(self._waiting) + sum(s.task is not None for s in self._slots)
@@ -229,8 +229,7 @@ class RayRunner:
         driver gives twice as many tasks as there is room for: the cluster doubles until it is as
         large as it may be, or tasks run out.
         """
-        usable = [n for n in self._nodes.values() if n.alive and not n.refused]
-        room = sum(n.room for n in usable)
+        room = sum(n.room for n in self._usable)
         busy = sum(s.task is not None for s in self._slots)
         wanted = self._limit(busy + len(self._waiting))
         if wanted > max(room, self._requested):
@@ -266,6 +265,10 @@ class RayRunner:
         node.slots.append(_Slot(node, actor, actor.hello.remote(self._environment)))
 
     @property
+    def _usable(self) -> list[_Node]:
+        return [n for n in self._nodes.values() if n.alive and not n.refused]
+
+    @property
     def _slots(self) -> Iterator[_Slot]:
         for node in self._nodes.values():
             yield from node.slots
@@ -278,8 +281,7 @@ class RayRunner:
     # tasks ------------------------------------------------------------------------------------
     def capacity(self) -> int:
         """Return how many tasks it takes: one more for each worker, so that none waits."""
-        nodes = [n for n in self._nodes.values() if n.alive and not n.refused]
-        return 2 * max(1, self._limit(sum(n.room for n in nodes)))
+        return 2 * max(1, self._limit(sum(n.room for n in self._usable)))
 
     def submit(self, task: BatchTask) -> None:
         """Begin a task, now or when a worker is free.

@@ -14,7 +14,7 @@ from dala.batch.environment import check_level
 from dala.batch.jobs import BatchJob
 from dala.batch.manifest import Manifest, file_record
 from dala.batch.options import SceneJobOptions
-from dala.batch.places import Patterns, Template, check_target, patterns_of
+from dala.batch.places import Patterns, Template, check_name, patterns_of
 from dala.batch.planning.plans import BatchPlan
 from dala.batch.report import Failure
 from dala.batch.tasks import (
@@ -111,7 +111,9 @@ def render_scene(task: BatchTask, report: ProgressReport) -> Made:
     span = int_of(task.part, "first"), int_of(task.part, "last")
     name = part_name(task.work, source.key, int_of(task.part, "number"))
     with (
-        storage.writing(check_target(name, task.roots, _CALL), ".packets", task.home) as path,
+        storage.writing(
+            check_name(name, task.roots, _CALL, writes=True), ".packets", task.home
+        ) as path,
         _loaded(task, source) as scene,
     ):
         check_level(task.environment, lambda: _floats(scene, source.name))
@@ -127,7 +129,9 @@ def stitch_rendered(task: BatchTask, report: ProgressReport) -> Made:
     count, total = int_of(task.part, "parts"), int_of(task.part, "frames")
     open_part = part_reader(task, source)
     with (
-        storage.writing(check_target(source.out, task.roots, _CALL), base=task.home) as path,
+        storage.writing(
+            check_name(source.out, task.roots, _CALL, writes=True), base=task.home
+        ) as path,
         _loaded(task, source) as scene,
     ):
         made = _run(task, scene).stitch(source.out, path, count, open_part, total)
@@ -139,11 +143,7 @@ _CALL: Final = "batch.scenes"
 
 
 @takes(SceneJobOptions)
-def scenes(
-    pattern: Patterns,
-    out: PathLike,
-    **given: Unpack[SceneJobKeywords],
-) -> BatchJob:
+def scenes(pattern: Patterns, out: PathLike, **given: Unpack[SceneJobKeywords]) -> BatchJob:
     """Render many scene files, long ones in parts of time.
 
     A result is the file that ``Scene.render_to`` writes with the same ``chunk``, and the same for

@@ -10,16 +10,7 @@ from __future__ import annotations
 
 from dala.batch.storage.beneath import STATE, LinkRefused, home_of
 from dala.batch.storage.store import FileStore, StorageOptions
-from dala.batch.storage.urls import (
-    Facts,
-    Roots,
-    is_url,
-    join,
-    local_path,
-    name_of,
-    parent,
-    shown,
-)
+from dala.batch.storage.urls import Facts, Roots, is_url, join, local_path, name_of, parent, shown
 
 __all__ = [
     "STATE", "Facts", "FileStore", "LinkRefused", "Roots", "StorageOptions", "configure", "current",

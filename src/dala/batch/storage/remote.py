@@ -241,9 +241,7 @@ class RemotePlace:
 
     def is_folder(self, url: str) -> bool:
         """Return whether there is such a folder."""
-        if self.protocol in WEB:
-            return False
-        return bool(self.system.isdir(url.rstrip("/")))
+        return False if self.protocol in WEB else bool(self.system.isdir(url.rstrip("/")))
 
     def scan(self, url: str) -> tuple[list[str], Iterator[Facts]]:
         """Return the names of the folders in a folder, and its files, both sorted by name."""

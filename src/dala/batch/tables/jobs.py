@@ -163,7 +163,7 @@ def _model_name(task: str, model: str, call: str) -> str:
     if known.task != task:
         home = f"batch.{known.task}" if known.task in TASKS else f"dala {known.task}"
         raise ParameterError(
-            f"{call}: model must be one for this call, got {model!r}, which is for {home}.",
+            f"{call}: model must be one for this call, got {model!r}, which is for {home}."
         )
     return known.name
 
@@ -277,9 +277,7 @@ class TableJob(GroupedJob):
 
     def files_of(self, task: BatchTask, result: Result) -> int:
         """Return how many inputs a finished task completes."""
-        if "names" in task.part:
-            return result.frames
-        return int(task.part.get("share") == 0)
+        return result.frames if "names" in task.part else int(task.part.get("share") == 0)
 
     def plan(self, calibrate: bool = True) -> BatchPlan:
         """Return the number of files, tasks and bytes, and an estimate of the time.
@@ -324,7 +322,7 @@ class TableJob(GroupedJob):
         if on != "local" and not self.folder:
             raise ParameterError(
                 f"{self.call}: out must be a folder that all machines reach if on is {on!r}. For "
-                f"example: {self.call}(..., out='s3://bucket/found/').",
+                f"example: {self.call}(..., out='s3://bucket/found/')."
             )
         found = super().run(on, **given)
         columns = schema(text_of(self.spec, "task"))

@@ -281,10 +281,7 @@ _LEFT: Final = 1 / 1024
 
 @takes(VideoJobOptions)
 def videos(
-    pattern: Patterns,
-    out: PathLike,
-    chain: Sequence[ChainItem],
-    **given: Unpack[VideoJobKeywords],
+    pattern: Patterns, out: PathLike, chain: Sequence[ChainItem], **given: Unpack[VideoJobKeywords]
 ) -> BatchJob:
     """Filter many videos, long ones in parts.
 

@@ -16,7 +16,7 @@ from dala.batch.environment import check_level
 from dala.batch.keeping import kept
 from dala.batch.manifest import Manifest, file_record
 from dala.batch.options import VideoJobOptions
-from dala.batch.places import check_name, check_target
+from dala.batch.places import check_name
 from dala.batch.storage import records
 from dala.batch.tasks import (
     BatchTask,
@@ -37,13 +37,7 @@ from dala.media.frame import Frame
 from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.media.video.chunks.encoding import EncodedPart, EncoderSettings, encode_part, part_chain
-from dala.media.video.chunks.index import (
-    HIDING,
-    VideoIndex,
-    VideoPart,
-    index_video,
-    split_video,
-)
+from dala.media.video.chunks.index import HIDING, VideoIndex, VideoPart, index_video, split_video
 from dala.media.video.chunks.packets import PacketReader
 from dala.media.video.chunks.stitching import Stitched, stitch
 from dala.media.video.decoding.planes import open_planes
@@ -226,7 +220,9 @@ def filter_part(task: BatchTask, report: ProgressReport) -> Made:
     part = VideoPart(number, *(int(str(value)) for value in list_of(task.part, "part")))
     index, _ = video_index(task, source)
     name = part_name(task.work, source.key, number)
-    with storage.writing(check_target(name, task.roots, _CALL), ".packets", task.home) as path:
+    with storage.writing(
+        check_name(name, task.roots, _CALL, writes=True), ".packets", task.home
+    ) as path:
         made = encode_source(task, source, index, part, path, report)
         digest, size = file_digest(path)
     share = source.size * (part.last - part.first) // max(1, index.frames)
@@ -315,7 +311,9 @@ def _stitch(
 ) -> Made:
     # Where frames may be hidden, or times are repaired, parts have checked themselves.
     known = not index.problem and index.codec not in HIDING and not index.undecodable
-    with storage.writing(check_target(source.out, task.roots, _CALL), base=task.home) as path:
+    with storage.writing(
+        check_name(source.out, task.roots, _CALL, writes=True), base=task.home
+    ) as path:
         made = stitch(
             parts,
             open_part,

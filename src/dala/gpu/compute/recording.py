@@ -58,7 +58,7 @@ class PlanBuffer:
         data: its content, for constants.
         words: the numbers of the content that depend on symbols.
         table: the expression of the whole content, where it is a table that depends on symbols.
-        role: "input", "output" or "".
+        role: "input", "output", what a page writes into it in each frame, or "".
     """
 
     nbytes: Expr
@@ -196,10 +196,12 @@ class Recorder:
         inputs: Sequence[Buffer],
         output: Buffer,
         swaps: Sequence[tuple[Buffer, Buffer]] = (),
+        roles: Sequence[tuple[Buffer, str]] = (),
     ) -> Plan:
         """Return the recorded plan, with these inputs and this output.
 
-        Of ``swaps``, each pair changes places after each run.
+        Of ``swaps``, each pair changes places after each run; ``roles`` are those of constants that
+        a page changes.
         """
         numbers: dict[int, int] = {}
         found: list[PlanBuffer] = []
@@ -217,6 +219,8 @@ class Recorder:
         for b in inputs:
             number(_recorded(b), "input")
         number(_recorded(output), "output")
+        for b, role in roles:
+            number(_recorded(b), role)
         steps = []
         for step in self._engine.steps:
             if isinstance(step, RecordedCopy):

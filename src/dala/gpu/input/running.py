@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from inspect import iscoroutinefunction, signature
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -119,24 +120,21 @@ def _report(task: asyncio.Task[None]) -> None:
         _log.error("run ended with an exception", exc_info=error)
 
 
-class _running:  # noqa: N801 - used as a function
-    """Marks a surface as running; one that runs already is refused."""
-
-    def __init__(self, s: Surface) -> None:
-        self._inbox = s._inbox
-        if self._inbox.runner is not None:
-            raise CommandError(
-                "run: the surface is running already. Call s.stop(), or draw in its function."
-            )
-
-    def __enter__(self) -> None:
-        self._inbox.runner = threading.get_ident()
-
-    def __exit__(self, error: type[BaseException] | None, *more: object) -> None:
-        if error is None:
-            self._inbox.dispatch()  # the close event that ended it
-        self._inbox.runner = None
-        self._inbox.stopping.clear()
+@contextmanager
+def _running(s: Surface) -> Iterator[None]:
+    """Note which thread runs the surface, as long as it does."""
+    inbox = s._inbox
+    if inbox.runner is not None:
+        raise CommandError(
+            "run: the surface is running already. Call s.stop(), or draw in its function."
+        )
+    inbox.runner = threading.get_ident()
+    try:
+        yield
+        inbox.dispatch()  # the close event that ended it
+    finally:
+        inbox.runner = None
+        inbox.stopping.clear()
 
 
 def _frames(s: Surface, draw: Draw, fps: float) -> Iterator[float]:

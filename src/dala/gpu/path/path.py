@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dala.errors import ParameterError
-from dala.errors.attributes import KnownAttributes
+from dala.errors.describing import KnownAttributes
 from dala.gpu.path import curves, parts, shapes, svg
-from dala.gpu.path.arcs import arc_points
 from dala.gpu.path.curves import CLOSE, CUBIC, MOVE, POINTS
 from dala.gpu.path.numbers import fraction, matrix_of, numbers, point_array, size
 from dala.typing import NDArray
@@ -165,7 +164,7 @@ class Path(KnownAttributes):
         call = "Path.arc"
         cx, cy, start, end = numbers(call, "cx cy start end", (cx, cy, start, end))
         r = size(call, "r", r)
-        found = arc_points((cx, cy), (r, r), start, min(max(end - start, -360.0), 360.0))
+        found = shapes.arc_points((cx, cy), (r, r), start, min(max(end - start, -360.0), 360.0))
         return self._joined(call, found)
 
     def arc_to(self, x1: float, y1: float, x2: float, y2: float, r: float) -> Path:

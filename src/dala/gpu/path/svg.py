@@ -10,9 +10,9 @@ import numpy as np
 
 from dala.budget import checked
 from dala.errors import ParameterError
-from dala.gpu.path.arcs import endpoint_arc
 from dala.gpu.path.curves import CLOSE, CUBIC, LINE, MOVE, POINTS, QUAD
 from dala.gpu.path.numbers import LIMIT
+from dala.gpu.path.shapes import endpoint_arc
 from dala.typing import NDArray
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ import numpy as np
 from dala import forks
 from dala.errors import DeviceError
 from dala.resources import Closing
+from dala.trace.recorder import OFF, Here, traced, tracer
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Presenter(Closing):
         #: The number of frames shown.
         self.shown = 0
         self._frame_waiting = False
+        self._traced: int | None = None
+        self._waker: Here | None = None
         self._guard = forks.lock()
         self._ended = forks.event()
 
@@ -66,6 +69,9 @@ class Presenter(Closing):
             if self._frame_waiting and renderer is not None:
                 renderer.dropped += 1  # the previous frame was not shown
             self._frame_waiting = True
+        if tracer.on:
+            self._traced, self._waker = tracer.frame, tracer.here()
+            tracer.dropped(self.kind, 0 if renderer is None else renderer.dropped)
         self.wake()
 
     @abstractmethod
@@ -81,6 +87,9 @@ class Presenter(Closing):
         """Mark the waiting frame as shown."""
         with self._guard:
             self._frame_waiting = False
+        if tracer.on:
+            tracer.frame = self._traced
+            tracer.done(self.kind, self._traced)
 
     def take_frame(self) -> NDArray:
         """Return a copy of the frame to show, (height, width, 4) with straight alpha."""
@@ -200,20 +209,25 @@ class ThreadPresenter(Presenter):
     def end(self) -> None:
         """Clean up; the last call on the thread."""
 
+    @traced("present")
+    def _show_newest(self) -> None:
+        self.show(self.take_frame())
+        self.shown += 1
+
     def _work(self) -> None:
         try:
             while not self.closed:
-                if not self._wake.wait(POLL_SECONDS):
-                    continue
+                with tracer.wait("", "a new frame") if tracer.on else OFF as waited:
+                    if not self._wake.wait(POLL_SECONDS):
+                        continue
+                    waited.woken(self._waker)
                 self._wake.clear()
                 if self.frame_waiting and not self.closed:
-                    self.show(self.take_frame())
-                    self.shown += 1
+                    self._show_newest()
                     if self._interval:
                         self._ended.wait(self._interval)
             if self.frame_waiting:  # show the last frame in any case
-                self.show(self.take_frame())
-                self.shown += 1
+                self._show_newest()
         except Exception as error:
             self.record(error)
         finally:

@@ -29,6 +29,8 @@ from dala.gpu.presenters.base import POLL_SECONDS, Presenter, Steer, join
 from dala.gpu.presenters.http import HttpResponse, PageServer, text_response
 from dala.gpu.presenters.websocket import BROKEN, MessageRefused, WebSocket, accept, open_socket
 from dala.gpu.presenters.window_loop import has_display
+from dala.trace.recorder import OFF, tracer
+from dala.trace.strip import StripOnDemand
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class BrowserPresenter(Presenter):
         self._number = 0
         self._left_at = 0.0
         self._pasted: str | None = None
+        self._strip = StripOnDemand()
         self._opening: threading.Thread | None = None
         try:
             self._server = PageServer(
@@ -108,6 +111,9 @@ class BrowserPresenter(Presenter):
             return HttpResponse(200, self._page, {"Content-Type": "text/html; charset=utf-8"})
         if path == "frame":
             return self._newer_frame(query.get("after", ""))
+        if path == "strip":
+            body = json.dumps(self._strip.json()).encode()
+            return HttpResponse(200, body, {"Content-Type": "application/json"})
         return text_response(404, "Not found.")
 
     def _newer_frame(self, after: str) -> HttpResponse:
@@ -116,15 +122,18 @@ class BrowserPresenter(Presenter):
         end = time.monotonic() + RESPONSE_SECONDS
         with self._changed:
             # A page of an earlier surface may send any number; only the current one waits.
-            while not self._number or self._number == int(after) or not self._may_copy():
-                if self.closed:
-                    return text_response(410, "The surface was closed.")
-                if time.monotonic() > end:
-                    return HttpResponse(204, b"", {})
-                self._changed.wait(POLL_SECONDS)
+            with tracer.wait("", "a new frame") if tracer.on else OFF as waited:
+                while not self._number or self._number == int(after) or not self._may_copy():
+                    if self.closed:
+                        return text_response(410, "The surface was closed.")
+                    if time.monotonic() > end:
+                        return HttpResponse(204, b"", {})
+                    self._changed.wait(POLL_SECONDS)
+                waited.woken(self._waker)
             number, frame = self._number, self._frame
         if frame is None:
-            frame = self.take_frame()
+            with tracer.span("present", self.kind) if tracer.on else OFF:
+                frame = self.take_frame()
             with self._changed:
                 if self._number == number:
                     self._frame = frame
@@ -224,6 +233,7 @@ class BrowserPresenter(Presenter):
                 left = self._left_at and not self._visitors
                 if left and time.monotonic() - self._left_at > RELOAD_SECONDS:
                     break
+            self._strip.rest()
             if self.renderer.closed:
                 break
         self._end()
@@ -233,6 +243,7 @@ class BrowserPresenter(Presenter):
         with self._changed:
             self._changed.notify_all()
         self._server.close()
+        self._strip.close()
 
     def _open(self) -> None:
         """Open a browser if there is a display."""

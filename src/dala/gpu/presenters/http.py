@@ -101,6 +101,11 @@ class PageServer:
         limits: What connections may cost.
         upgrade: Returns the response to a WebSocket's handshake on a path, whose key is the second
             argument; None where there is none.
+        place: The address and port to listen on. On another address than a loopback one, requests
+            may name any host.
+
+    Raises:
+        OSError: It cannot listen there.
     """
 
     def __init__(
@@ -110,6 +115,7 @@ class PageServer:
         failed: Callable[[Exception], None],
         limits: ServerLimits | None = None,
         upgrade: Callable[[str, str], HttpResponse] | None = None,
+        place: tuple[str, int] = ("127.0.0.1", 0),
     ) -> None:
         self._respond = respond
         self._upgrade = upgrade
@@ -123,9 +129,10 @@ class PageServer:
         self._closed = forks.event()
         #: Connections refused or closed to make room.
         self.refused = 0
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self._hosts = HOSTS if place[0] in ("127.0.0.1", "localhost") else None
+        self._listener = socket.create_server(place, backlog=64)
         self._listener.settimeout(POLL_SECONDS)
-        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}{prefix}"
+        self.address = f"http://{place[0]}:{self._listener.getsockname()[1]}{prefix}"
         forks.in_child(self._leave_to_parent)
         self._loop = forks.thread(self._accept_all, name="dala-http")
         try:
@@ -253,7 +260,8 @@ class PageServer:
             idle = limits.idle_seconds
 
     def _answer(self, connection: _Connection, request: HttpRequest) -> HttpResponse:
-        if request.host not in HOSTS or not request.path.startswith(self._prefix):
+        wrong_host = self._hosts is not None and request.host not in self._hosts
+        if wrong_host or not request.path.startswith(self._prefix):
             return text_response(404, "Not found.")
         connection.known = True
         path = request.path.removeprefix(self._prefix)

@@ -17,21 +17,7 @@ from dala.gpu.protocol import CommandRow
 from dala.gpu.protocol import i32 as signed
 from dala.gpu.raster.commands import read_i32, read_u32
 from dala.gpu.raster.frame import BAND_SHIFT, FrameRecord
-from dala.gpu.raster.stream import (
-    BATCH,
-    BLIT,
-    BROKEN,
-    CLEAR,
-    END,
-    FAMILIES,
-    FULL,
-    RESET_CLIP,
-    ROWS,
-    SET_CLIP,
-    add_fault,
-    find_sprite,
-    set_clip,
-)
+from dala.gpu.raster.stream import *
 
 #: The largest size of a band's pixels in bytes, the number of bands per thread where there are
 #: enough rows, and the largest number of bands.

@@ -8,14 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dala.gpu.compute.engines.cpu.native import *
-from dala.gpu.compute.engines.cpu.pixels.over import (
-    OPAQUE,
-    VISIBLE,
-    fill_row,
-    over_any,
-    over_opaque,
-    over_pixel,
-)
+from dala.gpu.compute.engines.cpu.pixels.over import *
 
 #: Spans that are collected before they are drawn.
 SPANS: Final = 64

@@ -9,17 +9,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dala.errors import BufferTooLarge, CommandError, DalaError, FreedError, ProtocolError
+from dala.gpu import protocol
 from dala.gpu.checks import checked_size
 from dala.gpu.compute.engines.cpu.memory import ArraySpan, span_of
 from dala.gpu.compute.engines.cpu.native import Native, compile_native
-from dala.gpu.protocol import (
-    BY_OPCODE,
-    COMMANDS,
-    BytesLike,
-    CommandDecoder,
-    DrawCommand,
-    wrong_pixels,
-)
+from dala.gpu.protocol import BytesLike, DrawCommand
 from dala.gpu.raster import stream
 from dala.gpu.raster.atlas import Atlas
 from dala.gpu.raster.bands import OFFSET, STOP_CODE, Bands, worth_banding
@@ -40,7 +34,7 @@ _IMAGE_SIZE: Final = 1 + _IMAGE.size
 _SIZES: Final = span_of(stream.SIZES)
 _WIDTHS: Final = half_widths()
 _NOTHING: Final[ArraySpan] = (0, 0)
-_VECTOR: Final = frozenset(row.opcode for row in COMMANDS if row.vector)
+_VECTOR: Final = frozenset(row.opcode for row in protocol.COMMANDS if row.vector)
 
 
 class Stop(NamedTuple):
@@ -61,7 +55,7 @@ class Fault(NamedTuple):
     @property
     def error(self) -> DalaError:
         """The error for the user."""
-        name = BY_OPCODE[self.opcode].function
+        name = protocol.BY_OPCODE[self.opcode].function
         thing = "sprite" if self.opcode == stream.BLIT else "image"
         return CommandError(
             f"{name}: there is no {thing} {self.id}. Load it with load_{thing} first.",
@@ -458,7 +452,7 @@ def _words(call: str, id: int, pixels: BytesLike, w: int, h: int) -> Pixels:
     data = _bytes(call, pixels)
     if data.size != w * h * 4:
         expected = f"{w} x {h} RGBA pixels of 4 bytes"
-        raise wrong_pixels(call, "pixels", expected, f"{data.size} bytes")
+        raise protocol.wrong_pixels(call, "pixels", expected, f"{data.size} bytes")
     if data.size and max(w, h) > MAX_SOURCE:
         raise CommandError(f"{call}: w and h must be at most {MAX_SOURCE}, got {w} x {h}.")
     return data.view(np.uint32) if span_of(data)[0] % 4 == 0 else data.copy().view(np.uint32)
@@ -466,7 +460,7 @@ def _words(call: str, id: int, pixels: BytesLike, w: int, h: int) -> Pixels:
 
 def _malformed(buffer: Pixels, at: int, depth: int) -> ProtocolError:
     """Return the error for a command that native code refused, as the decoder words it."""
-    decoder = CommandDecoder(buffer.tobytes(), at)
+    decoder = protocol.CommandDecoder(buffer.tobytes(), at)
     try:
         decoder.command(depth)
     except ProtocolError as error:

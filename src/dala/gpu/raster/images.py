@@ -19,13 +19,7 @@ from dala.gpu.compute.engines.cpu.pixels.fixed_rows import LINE_CAPACITY, sum_ac
 from dala.gpu.compute.engines.cpu.pixels.float_rows import premultiplied_row, straight_row
 from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, copy_row, over_row
-from dala.gpu.compute.engines.cpu.pixels.taps import (
-    FIXED_ONE,
-    line_block,
-    linear_tap,
-    linear_taps,
-    pack_linear_columns,
-)
+from dala.gpu.compute.engines.cpu.pixels.taps import *
 from dala.gpu.raster.frame import FrameRecord, damaged
 from dala.typing import NDArray
 

@@ -10,15 +10,7 @@ from __future__ import annotations
 
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, VISIBLE, fill_row, over_some
-from dala.gpu.raster.blend import (
-    SPANS,
-    Spans,
-    add_span,
-    over_block,
-    over_pixels,
-    over_span,
-    over_spans,
-)
+from dala.gpu.raster.blend import *
 from dala.gpu.raster.frame import DrawTarget, FrameRecord, damaged, mark
 
 #: Pixels that are blended at a time.

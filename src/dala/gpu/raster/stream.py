@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from dala.gpu.compute.engines.cpu.native import native
-from dala.gpu.compute.engines.cpu.native.names import (
-    Array,
-    i32,
-    i64,
-    local,
-    prefetch,
-    serial,
-    static,
-    table,
-    u8,
-    u32,
-    u64,
-    view,
-)
-from dala.gpu.protocol import BY_OPCODE, COMMANDS, MAX_DEPTH, OPCODES, CommandRow, f64, flag
+from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.protocol import BY_OPCODE, COMMANDS, MAX_DEPTH, OPCODES, CommandRow, flag
+from dala.gpu.protocol import f64 as double
 from dala.gpu.protocol import i32 as signed
 from dala.gpu.raster import commands
 from dala.gpu.raster.commands import read_i32, read_u32
@@ -113,7 +99,7 @@ def _steps(row: CommandRow | None) -> list[int]:
             size = struct.calcsize("<" + kind.format)
             if kind.names or kind is flag:
                 found.append(CHOICE + (1 if kind is flag else kind.high))
-            elif not size or kind is f64:
+            elif not size or kind is double:
                 found.append(_FIELD_STEPS.get(kind.name, 0))
             elif FIXED <= found[-1] < CHOICE:
                 found[-1] += size

@@ -19,27 +19,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dala import forks
-from dala.budget import (
-    Charging,
-    applied,
-    cancelled,
-    check_deadline,
-    current,
-    scope_of,
-    timed_out,
-)
+from dala import budget, forks
 from dala.errors import CommandError, DalaError
+from dala.gpu import protocol
 from dala.gpu.checks import checked_size
 from dala.gpu.color import LAYER_BLENDS
-from dala.gpu.protocol import (
-    BY_OPCODE,
-    COMMANDS,
-    OPCODES,
-    DrawCommand,
-    decode,
-    wrong_pixels,
-)
+from dala.gpu.protocol import DrawCommand
 from dala.gpu.raster import Canvas, Stop
 from dala.gpu.raster.canvas import blank_pixels, frame_bytes
 from dala.gpu.render.worker import POLL_SECONDS, Worker
@@ -64,12 +49,12 @@ KEPT_READ_BYTES: Final = 256 << 20
 #: The number of presents that the frame rate is computed from.
 FPS_WINDOW: Final = 120
 
-_PRESENT: Final = OPCODES["present"]
-_LOADS: Final = (OPCODES["load_sprite"], OPCODES["load_image"])
+_PRESENT: Final = protocol.OPCODES["present"]
+_LOADS: Final = (protocol.OPCODES["load_sprite"], protocol.OPCODES["load_image"])
 _LOAD: Final = struct.Struct("<BQII")
 #: The methods of commands that do not draw. Names made at each call would fill CPython's cache of
 #: attributes, which holds thousands of them by address.
-_METHODS: Final = {row.name: f"_do_{row.name}" for row in COMMANDS}
+_METHODS: Final = {row.name: f"_do_{row.name}" for row in protocol.COMMANDS}
 
 
 class Renderer(Worker):
@@ -100,7 +85,7 @@ class Renderer(Worker):
         #: The surface's inbox of input events, or None once the surface is collected.
         self.inbox: Callable[[], Inbox | None] = lambda: None
         #: The limits of the block that the surface was created in, for its shaders.
-        self.limits = current()
+        self.limits = budget.current()
         #: When the stream that is executed began.
         self._began = 0.0
         #: Executes compute commands; created for the first one.
@@ -116,7 +101,7 @@ class Renderer(Worker):
             raise
 
     def _work(self) -> None:
-        with Charging(self.accounts):  # what commands allocate counts against the surface
+        with budget.Charging(self.accounts):  # what commands allocate counts against the surface
             super()._work()
 
     def sync(self, work: Callable[[], T]) -> T:
@@ -154,7 +139,7 @@ class Renderer(Worker):
         try:
             paused, _ = self.pause(hold)
             while not paused.acquire(timeout=POLL_SECONDS):
-                check_deadline("Surface")
+                budget.check_deadline("Surface")
                 if self.closed:
                     self.raise_closed("with_pixels")
             error = self._take_pending_error()
@@ -172,15 +157,15 @@ class Renderer(Worker):
         limits = self.limits
         if limits.time is None:
             limits = replace(limits, time=MAX_SECONDS)
-        return applied(scope_of(self.token, limits))
+        return budget.applied(budget.scope_of(self.token, limits))
 
     def _check_work(self, call: str) -> None:
         """Raise an error once the surface is closed, or its stream took longer than it may."""
         if self.token.cancelled is not None:
-            raise cancelled(call, self.token.cancelled)
+            raise budget.cancelled(call, self.token.cancelled)
         limit = self.limits.time
         if limit is not None and time.monotonic() > self._began + limit:
-            raise timed_out(call, limit)
+            raise budget.timed_out(call, limit)
 
     # memory -----------------------------------------------------------------------------------
     def _needed(self, width: int, height: int) -> int:
@@ -266,7 +251,7 @@ class Renderer(Worker):
             self._do_present()
         elif stop.opcode in _LOADS:
             _, id, w, h = _LOAD.unpack_from(data, stop.offset)
-            name = BY_OPCODE[stop.opcode].name
+            name = protocol.BY_OPCODE[stop.opcode].name
             pixels = memoryview(data)[stop.offset + _LOAD.size : stop.end]
             more = self.canvas.bytes_to_load(name, id, len(pixels))
             if more:
@@ -277,7 +262,7 @@ class Renderer(Worker):
                 if more:
                     self._hold(0, name)
         else:
-            (command,) = decode(data[stop.offset : stop.end])
+            (command,) = protocol.decode(data[stop.offset : stop.end])
             getattr(self, _METHODS[command.name])(command)
 
     def _do_present(self) -> None:
@@ -404,7 +389,7 @@ def check_pixels(call: str, pixels: NDArray, width: int, height: int) -> None:
     if pixels.size != width * height * 4 or (pixels.ndim == 3 and pixels.shape[1] != width):
         got = f"{pixels.size} bytes" if pixels.ndim == 1 else f"an array of shape {pixels.shape}"
         expected = f"{width} x {height} RGBA pixels of 4 bytes ({width * height * 4} bytes)"
-        raise wrong_pixels(call, "rgba", expected, got)
+        raise protocol.wrong_pixels(call, "rgba", expected, got)
 
 
 Rectangle = tuple[int, int, int, int]

@@ -23,6 +23,7 @@ from typing import Final, Generic, NoReturn, TypeVar
 from dala import forks
 from dala.budget import Token, check_deadline
 from dala.errors import CommandError, DeviceError, FreedError
+from dala.trace.recorder import OFF, Here, traced, tracer
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -91,7 +92,7 @@ class Worker:
         #: Cancels the computing of commands.
         self.token = Token()
         self._forked = False
-        self._wakeups: SimpleQueue[None] = forks.simple_queue()
+        self._wakeups: SimpleQueue[Here | None] = forks.simple_queue()
         self._room = forks.condition()
         #: Threads that wait for room in the queue.
         self._waiting = 0
@@ -165,10 +166,11 @@ class Worker:
         try:
             self._items.append(request)
             self._wake()
-            while not request.done.acquire(timeout=POLL_SECONDS):
-                check_deadline("Surface")
-                if not self._thread.is_alive() and not request.done.acquire(blocking=False):
-                    self.raise_closed()
+            with tracer.wait("", "the render thread") if tracer.on else OFF:
+                while not request.done.acquire(timeout=POLL_SECONDS):
+                    check_deadline("Surface")
+                    if not self._thread.is_alive() and not request.done.acquire(blocking=False):
+                        self.raise_closed()
         except BaseException:
             request.work = None  # interrupted: do not run it after its caller has moved on
             raise
@@ -274,7 +276,7 @@ class Worker:
         if self._asleep:
             self._asleep = False
             self._alert = False
-            self._wakeups.put(None)
+            self._wakeups.put(tracer.here() if tracer.on else None)
 
     def _wake_and_wait(self) -> None:
         """Wake the thread, and wait while the queue is full."""
@@ -339,10 +341,12 @@ class Worker:
         self._asleep = self._alert = True
         # A caller that queues an item after this check finds the alert set, and wakes the thread.
         if not self._items and not self._closing:
-            self._wakeups.get()
+            with tracer.wait("", "drawing commands") if tracer.on else OFF as waited:
+                waited.woken(self._wakeups.get())
         self._asleep = False
         self._alert = self._closing
 
+    @traced("draw")
     def _execute_chunk(self) -> None:
         """Execute the head of the queue; fewer items at a time where they are slow."""
         items = self._items

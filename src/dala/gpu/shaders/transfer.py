@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from dala.gpu.compute.kernel import Kernel, text_kernel
 from dala.gpu.compute.runnable import Runnable
 from dala.gpu.render.thread import Renderer
 from dala.gpu.surface import Surface
+from dala.trace.recorder import tracer
 from dala.typing import Params
 
 CALL: Final = "run_to_surface"
@@ -53,6 +55,8 @@ def put(output: Buffer, surface: Surface) -> None:
     renderer = _checked(surface)
     _check_picture(output, renderer)
     engine = output.engine
+    if tracer.on:
+        renderer.post(partial(setattr, tracer, "frame", tracer.frame))
     view = engine.host_view(output.storage(CALL))
     if view is not None:  # the reference keeps the memory of a buffer that is freed meanwhile
         renderer.call(lambda: _copy(renderer, output, view))

@@ -91,17 +91,11 @@ def filters_of(text: str) -> Filters:
 
 
 def _is_shadow(given: dict[str, Any]) -> bool:
-    color = given.get("color")
-    return (
-        given.keys() == {"x", "y", "blur", "color"}
-        and all(
-            isinstance(given[name], int | float) and abs(given[name]) <= _FAR
-            for name in ("x", "y", "blur")
-        )
-        and isinstance(color, list)
-        and len(color) == 4
-        and all(isinstance(n, int) and 0 <= n <= 255 for n in color)
-    )
+    match given:
+        case {"x": x, "y": y, "blur": blur, "color": [_, _, _, _] as color} if len(given) == 4:
+            near = all(isinstance(n, int | float) and abs(n) <= _FAR for n in (x, y, blur))
+            return near and all(isinstance(n, int) and 0 <= n <= 255 for n in color)
+    return False
 
 
 def _plain(value: object) -> bool:

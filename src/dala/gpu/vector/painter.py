@@ -16,12 +16,11 @@ from dala.gpu.raster.atlas import Atlas
 from dala.gpu.raster.frame import FrameRecord
 from dala.gpu.raster.images import StoredImage
 from dala.gpu.vector import prepare as codes
-from dala.gpu.vector.cells import CELLS
 from dala.gpu.vector.edges import Pen
 from dala.gpu.vector.paints import Inking
 from dala.gpu.vector.stored import key_of, words_of
 from dala.gpu.vector.strokes import MAX_DASHES, POINT
-from dala.gpu.vector.sweep import clip_bands, paint_bands
+from dala.gpu.vector.sweep import CELLS, clip_bands, paint_bands
 from dala.typing import NDArray
 
 #: Edges and draws that are collected before they are drawn, and edges of one shape at most.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dala.gpu.compute.engines.cpu.native import *
-from dala.gpu.protocol import BY_NAME
+from dala.gpu.protocol import OPCODES
 from dala.gpu.raster.commands import read_color, read_i32
 from dala.gpu.raster.frame import FrameRecord, mark
 from dala.gpu.raster.stream import command_end, find_sprite
@@ -14,15 +14,11 @@ from dala.gpu.vector.paints import Inking, kept, place_paint
 from dala.gpu.vector.strokes import stroke_path
 from dala.gpu.vector.sweep import MASKED, SHAPE
 
-FILL_PATH: Final = BY_NAME["fill_path"].opcode
-FILL_SHAPE: Final = BY_NAME["fill_shape"].opcode
-STROKE_PATH: Final = BY_NAME["stroke_path"].opcode
-STROKE_SHAPE: Final = BY_NAME["stroke_shape"].opcode
-PUSH: Final = BY_NAME["push"].opcode
-CLIP: Final = BY_NAME["clip_shape"].opcode
-MASKS: Final = BY_NAME["draw_masks"].opcode
-POP: Final = BY_NAME["pop"].opcode
-TRANSFORM: Final = BY_NAME["transform"].opcode
+FILL_PATH, STROKE_PATH, STROKE_SHAPE, PUSH, CLIP, MASKS, POP, TRANSFORM = (
+    OPCODES[name] for name in str.split(
+        "fill_path stroke_path stroke_shape push clip_shape draw_masks pop transform"
+    )
+)  # fmt: skip
 
 #: Why ``prepare`` stopped, besides the opcode of a command that it does not know: the end, no room
 #: for more (draw first), no room for this path alone, an unknown id, a push or a pop too many, too

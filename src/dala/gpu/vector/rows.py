@@ -1,27 +1,7 @@
 # mypy: disable-error-code="valid-type"
 """The commands of vector drawing, one declaration each, as those in ``dala.gpu.command``."""
 
-from dala.gpu.protocol import (
-    blend,
-    cap,
-    command,
-    data,
-    f64,
-    flag,
-    gradient,
-    join,
-    numbers,
-    path,
-    places,
-    rgba,
-    rule,
-    sampling,
-    space,
-    spread,
-    text,
-    u32,
-    u64,
-)
+from dala.gpu.protocol import *
 
 
 @command(0x1B)

@@ -133,11 +133,11 @@ def halved(pixels: NDArray) -> NDArray:
 def _pattern(command: DrawCommand, image: StoredImage) -> NDArray:
     pixels = image.words.view(np.uint8).reshape(image.height, image.width, 4)
     words, levels = _head(command, PATTERN), [pixels]
-    while len(levels) < MAX_LEVELS and max(levels[-1].shape[:2]) > 1:
+    nearest = command.sampling == "nearest"
+    while not nearest and len(levels) < MAX_LEVELS and max(levels[-1].shape[:2]) > 1:
         levels.append(halved(levels[-1]))
     starts = np.cumsum([0, *(level.size // 4 for level in levels[:-1])])
-    nearest = command.sampling == "nearest"
-    words[2:7] = image.width, image.height, 1 if nearest else len(levels), nearest, image.opaque
+    words[2:7] = image.width, image.height, len(levels), nearest, image.opaque
     words[LEVELS : LEVELS + len(levels)] = starts
     return np.concatenate(
         [words, *(np.ascontiguousarray(p).view(np.uint32).ravel() for p in levels)]

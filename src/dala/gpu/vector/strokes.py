@@ -24,10 +24,7 @@ BUTT, ROUND_CAP, SQUARE = range(3)
 MITER, ROUND, BEVEL = range(3)
 
 
-_STYLE: Final = "half limit cap join tolerance"
-
-
-class Style(Record, fields=dict.fromkeys(_STYLE.split(), f64)):
+class Style(Record, fields=dict.fromkeys(["half", "limit", "cap", "join", "tolerance"], f64)):
     """Half of the width, the miter limit, cap, join, and the tolerance in a path's units."""
 
 

@@ -133,7 +133,8 @@ def text(
         whole, quarter = divmod(math.floor((x + e) * 4 + 0.5), 4)
         made = letters.picture_of_text(text, letters.with_color(style, rgba), quarter)
         left, top = made.offset
-        calls.image(s, made.pixels, whole + left - e, math.floor(y + f + 0.5) + top - f)
+        at = whole + left - e, math.floor(y + f + 0.5) + top - f
+        calls.image(s, made.pixels, *at, filter="nearest")  # whole pixels, no other sizes
         return
     path = letters.outline_of_text(text, style)
     if path is not None:

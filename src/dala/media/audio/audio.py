@@ -11,7 +11,7 @@ import numpy as np
 
 from dala.budget import check_deadline
 from dala.errors import ParameterError
-from dala.errors.attributes import KnownAttributes
+from dala.errors.describing import KnownAttributes
 from dala.media.audio.checks import (
     LAYOUT,
     LAYOUTS,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol, Unpack
 import numpy as np
 
 from dala.arguments import WAIT, Rate, Size
+from dala.budget import check_deadline
 from dala.errors import DalaError, FreedError, ParameterError, VideoError
 from dala.media.audio.arriving import LiveSound, sound_of_reader
 from dala.media.audio.mixing.blocks import FileSound
@@ -184,7 +185,8 @@ def started(run: LiveRun, wait: bool) -> LiveRun:
     run.start()
     if wait:
         try:
-            run.wait()
+            while not run.wait(0.2):
+                check_deadline("live")
         except BaseException:
             run.stop()
             raise

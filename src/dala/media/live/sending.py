@@ -18,6 +18,7 @@ from dala.media.live.output import LiveOutput, SoundSource
 from dala.media.live.slots import SlotClock
 from dala.media.video.source import FrameQueue
 from dala.resources import Closing
+from dala.trace.recorder import OFF, tracer
 from dala.typing import ImageLike
 
 if TYPE_CHECKING:
@@ -166,7 +167,8 @@ class PacedRun(LiveRun):
             now = monotonic()
             wait = begin + float(slot / rate) - now
             if wait > 0:
-                self._stop.wait(wait)
+                with tracer.wait("idle") if tracer.on else OFF:
+                    self._stop.wait(wait)
                 continue
             due = math.floor((now - begin) * rate)
             if due > slot + 1:  # more than a slot late
@@ -308,7 +310,8 @@ class SourceRun(LiveRun):
             slot, begin = math.floor((time - zero) * rate + 0.5), self._begin
             wait = begin + float(slot / rate) - monotonic()
             if wait > 0:
-                self._stop.wait(wait)
+                with tracer.wait("idle") if tracer.on else OFF:
+                    self._stop.wait(wait)
             elif wait < -2 / float(rate) and slot < math.floor((monotonic() - begin) * rate):
                 output.skip(slot + 1)  # late: the next one is nearer to its time
                 continue

@@ -51,7 +51,7 @@ def box(node: Node, width: float, height: float) -> Box:
 
 
 def box_size(values: Values, width: float, height: float) -> tuple[float, float]:
-    """Return width and height of a box; what is not set follows from the content's proportions."""
+    """Return width and height of a box; a missing one follows from the content's proportions."""
     if (crop := values.get("crop")) is not None:
         width, height = crop[2], crop[3]
     w, h, scale = values["width"], values["height"], values.get("scale", 1.0)

@@ -23,6 +23,7 @@ from dala.media.scene.options import POSITIVE, START, RenderOptions, frame_rate
 from dala.media.sources.seconds import to_fraction
 from dala.media.video.options import EncodeOptions
 from dala.options import takes
+from dala.trace.recorder import OFF, tracer
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
@@ -287,12 +288,13 @@ class ScenePlayer:
         if wait is None:
             return False
         if wait > 0:
-            self._pause(wait)
+            with tracer.wait("idle") if tracer.on else OFF:
+                self._pause(wait)
         self.present()
         return True
 
     def close(self) -> None:
-        """Close what the player holds: a surface and sound of its own."""
+        """Close the surface and the sound that the player has opened."""
         self.held.close()
 
     def until_next(self, last: int | None = None) -> float | None:

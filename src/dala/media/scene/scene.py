@@ -318,7 +318,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
         stats["filtered"] = drawer.filtered
 
     def _paint(self) -> int:
-        """Paint what changed onto a framebuffer; return the number of pixels drawn."""
+        """Paint the changes onto a framebuffer; return the number of pixels drawn."""
         layer, pool, base = self._layer, self._pool, self._base
         due = due_effects(layer, self._background[3] < 255) if layer.effects else []
         rects = [rect for _, rect in layer.changes]
@@ -380,7 +380,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
     # for nodes --------------------------------------------------------------------------------
 
     def _enter(self, node: AnyNode, clip: TimelineClip | None = None) -> AnyNode:
-        """Add a new node to the scene; ``clip`` is what its timeline knows of it."""
+        """Add a new node to the scene; ``clip`` is its entry in its timeline."""
         assert node.parent is not None
         try:
             node.parent.adopt(node, clip)

@@ -153,13 +153,7 @@ def _draw(ft: FreeTypeObject, style: GlyphStyle, glyph: int, quarter: int) -> Ma
             return _color_glyph(slot.contents)
     slot = face.load_glyph(glyph, ft.FT_LOAD_NO_BITMAP | ft.FT_LOAD_TARGET_LIGHT)
     outline = ctypes.byref(slot.contents.outline)
-    if style.bold:
-        strength = round(BOLD * style.size * 64)
-        ft.FT_Outline_Embolden(outline, strength)
-        ft.FT_Outline_Translate(outline, -(strength // 2), -(strength // 2))
-    if style.italic:
-        shear = ft.FT_Matrix(0x10000, round(SLANT * 0x10000), 0, 0x10000)
-        ft.FT_Outline_Transform(outline, ctypes.byref(shear))
+    synthesize(ft, outline, style.size, style.bold, style.italic)
     if quarter:
         ft.FT_Outline_Translate(outline, quarter * 64 // STEPS, 0)
     if not style.outline:
@@ -176,6 +170,17 @@ def _draw(ft: FreeTypeObject, style: GlyphStyle, glyph: int, quarter: int) -> Ma
         return _mask(bitmap.bitmap, bitmap.left, bitmap.top)
     finally:
         ft.FT_Done_Glyph(handle)
+
+
+def synthesize(ft: FreeTypeObject, outline: object, size: float, bold: bool, italic: bool) -> None:
+    """Make an outline bold or slanted, by reference."""
+    if bold:
+        strength = round(BOLD * size * 64)
+        ft.FT_Outline_Embolden(outline, strength)
+        ft.FT_Outline_Translate(outline, -(strength // 2), -(strength // 2))
+    if italic:
+        shear = ft.FT_Matrix(0x10000, round(SLANT * 0x10000), 0, 0x10000)
+        ft.FT_Outline_Transform(outline, ctypes.byref(shear))
 
 
 def _color_glyph(slot: FreeTypeObject) -> Mask:

@@ -15,17 +15,11 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from dala.budget import check_deadline, checked
+from dala.media.text import shaping
 from dala.media.text.bidi import levels, visual_order
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.fonts.faces import FontSet
-from dala.media.text.shaping import (
-    ShapedRun,
-    ShapingOptions,
-    clusters,
-    joins_previous,
-    segments,
-    shape,
-)
+from dala.media.text.shaping import ShapedRun, ShapingOptions, joins_previous
 
 #: Characters that no line starts with, and characters that no line ends with.
 _NO_START: Final = frozenset(
@@ -180,7 +174,7 @@ class LineBreaker:
 
         The first part has the width ``first``, which an indent leaves.
         """
-        ends = [end for _, end in clusters(token.text)]
+        ends = [end for _, end in shaping.clusters(token.text)]
         parts: list[TextToken] = []
         begin = 0
         while begin < len(ends):
@@ -217,7 +211,7 @@ class LineBreaker:
             if width is None or found.width <= width + _TOLERANCE or not tokens:
                 return found
             last = tokens.pop()
-            ends = [end for _, end in clusters(last.text)][:-1]
+            ends = [end for _, end in shaping.clusters(last.text)][:-1]
             if ends:
                 tokens.append(self.token(last.text[: ends[-1]], last.levels[: ends[-1]]))
         return self.line([mark], base, wrapped=False)
@@ -230,10 +224,10 @@ def _shape_token(
     """Return a token with one run for each face, script and level."""
     runs = []
     with fonts.lock:
-        for start, end, face, kind in segments(font, text):
+        for start, end, face, kind in shaping.segments(font, text):
             for level, run in groupby(range(start, end), key=run_levels.__getitem__):
                 part = "".join(text[index] for index in run)
-                shaped = shape(face, part, bool(level & 1), kind, options)
+                shaped = shaping.shape(face, part, bool(level & 1), kind, options)
                 runs.append(TextRun(shaped, level, len(part) if space else 0))
     return TextToken(text, run_levels, space, tuple(runs), sum(item.shaped.width for item in runs))
 

@@ -12,7 +12,7 @@ from dala.gpu.path import Path
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.fonts.faces import FontFace
 from dala.media.text.fonts.freetype import FreeTypeObject, freetype
-from dala.media.text.glyphs import BOLD, SLANT
+from dala.media.text.glyphs import synthesize
 
 #: The size in pixels at which FreeType gives outlines, in 1/64 pixels.
 _SIZE: Final = 1024
@@ -34,13 +34,7 @@ def outline_of(face: FontFace, glyph: int, bold: bool, italic: bool) -> Path:
         except ft.FT_Exception:
             return Path()
         outline = slot.contents.outline
-        if bold:
-            strength = round(BOLD * _SIZE * 64)
-            ft.FT_Outline_Embolden(ctypes.byref(outline), strength)
-            ft.FT_Outline_Translate(ctypes.byref(outline), -(strength // 2), -(strength // 2))
-        if italic:
-            shear = ft.FT_Matrix(0x10000, round(SLANT * 0x10000), 0, 0x10000)
-            ft.FT_Outline_Transform(ctypes.byref(outline), ctypes.byref(shear))
+        synthesize(ft, ctypes.byref(outline), _SIZE, bold, italic)
         return _decoded(outline)
 
 

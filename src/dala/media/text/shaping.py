@@ -128,19 +128,15 @@ def segments(font: FontSet, word: str) -> tuple[Segment, ...]:
             face = found[-1].face if found else font.first
         kind = script(letter[0])
         last = found[-1] if found else None
-        if last is not None and last.face is face and _together(last.script, kind, letter[0]):
+        if (
+            last is not None
+            and last.face is face
+            and (last.script in ("", kind) or (kind == "" and not letter[0].isalpha()))
+        ):
             found[-1] = Segment(last.start, end, face, last.script or kind)
         else:
             found.append(Segment(start, end, face, kind))
     return tuple(found)
-
-
-def _together(before: str, after: str, letter: str) -> bool:
-    """Return True if a letter can be shaped together with a run of another script before it."""
-    if before == after:
-        return True
-    # Digits and signs belong to any script; a run that starts with them gets the next script.
-    return (after == "" and not letter.isalpha()) or before == ""
 
 
 def shape(face: FontFace, text: str, rtl: bool, kind: str, options: ShapingOptions) -> ShapedRun:

@@ -32,11 +32,18 @@ def style_of(call: str, **given: object) -> TextStyle:
     20
     """
     try:
-        return TextStyle(**given)  # type: ignore[arg-type]
+        try:
+            return _kept_style(**given)
+        except TypeError:  # a list of fonts
+            return TextStyle(**given)  # type: ignore[arg-type]
     except DalaError as error:
         raise error.within(call) from None
 
 
+_kept_style = lru_cache(maxsize=256, typed=True)(TextStyle)
+
+
+@lru_cache(maxsize=256)
 def with_color(style: TextStyle, rgba: bytes, scale: float = 1.0) -> TextStyle:
     """Return a style in a color, for a text that is drawn larger.
 

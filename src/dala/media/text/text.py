@@ -26,24 +26,12 @@ from dala.budget import checked
 from dala.errors import DtypeError, ParameterError, counted
 from dala.gpu.color import color_to_rgba
 from dala.gpu.path import Path
+from dala.media.text import painting
 from dala.media.text.fonts import faces as fonts
 from dala.media.text.glyphs import STEPS, AtlasReport, GlyphStyle, atlas
 from dala.media.text.layout import LineBreaker, TextLine
 from dala.media.text.outlines import outline_of
-from dala.media.text.painting import (
-    ColorLayer,
-    PlacedMask,
-    blur,
-    combine_masks,
-    coverage_to_alpha,
-    draw_color_glyphs,
-    letter_table,
-    merge,
-    over,
-    rounded_box,
-    shift_mask,
-    two_layer_table,
-)
+from dala.media.text.painting import ColorLayer, PlacedMask
 from dala.media.text.shaping import ShapedRun, ShapingOptions, warn_unshaped
 from dala.media.text.style import TextStyle
 from dala.notices import notify
@@ -342,15 +330,15 @@ def _paint(plan: _Plan, lines: list[TextLine]) -> TextPicture:
             [PlacedMask(mask, x - x0, y - y0) for mask, x, y in some]
             for some in (letters, outlines, colored)
         )
-    fill = combine_masks(letters, height, width, add=True)
-    stroke = combine_masks(outlines, height, width, add=False) if outlines else None
+    fill = painting.combine_masks(letters, height, width, add=True)
+    stroke = painting.combine_masks(outlines, height, width, add=False) if outlines else None
     box = (-x0, -y0, box_width, box_height)
     if style.blend == "srgb":
         pixels = _paint_with_tables(plan, fill, stroke, box)
     else:
-        pixels = merge(_layers(plan, fill, stroke, box), style.blend)
+        pixels = painting.merge(_layers(plan, fill, stroke, box), style.blend)
     if colored:
-        draw_color_glyphs(pixels, colored, plan.color[3] / 255)
+        painting.draw_color_glyphs(pixels, colored, plan.color[3] / 255)
     baseline = round(top + plan.rise) - y0
     texts = tuple(line.text for line in lines)
     return TextPicture(pixels, baseline, texts, (x0, y0), (box_width, box_height))
@@ -363,22 +351,24 @@ def _paint_with_tables(plan: _Plan, fill: NDArray, stroke: NDArray | None, box: 
     """Return the picture, from tables of the pixel for each coverage."""
     color, background = plan.color, plan.background
     if stroke is not None:
-        table = two_layer_table(color, plan.outline_color, "outline", background)
+        table = painting.two_layer_table(color, plan.outline_color, "outline", background)
         found = _look_up(table, fill, stroke << 8)
     elif background is not None and plan.shadow is None:
-        table = two_layer_table(color, background, "box")
+        table = painting.two_layer_table(color, background, "box")
         found = _look_up(table, fill, _box_cover(plan, fill.shape, box))
     else:
-        found = letter_table(color, background).take(fill, mode="clip")
+        found = painting.letter_table(color, background).take(fill, mode="clip")
     if plan.shadow is not None or (stroke is not None and background is not None):
         cover = _box_cover(plan, fill.shape, box)
         shadow = bytes(4)
         if plan.shadow is not None:
             shadow = plan.shadow[3]
             cover |= _shadow_cover(plan, fill if stroke is None else stroke)
-        found = over(
+        found = painting.over(
             found,
-            two_layer_table(shadow, background or bytes(4), "shadow").take(cover, mode="clip"),
+            painting.two_layer_table(shadow, background or bytes(4), "shadow").take(
+                cover, mode="clip"
+            ),
         )
     return found.view(np.uint8).reshape(*fill.shape, 4)
 
@@ -394,10 +384,12 @@ def _layers(plan: _Plan, fill: NDArray, stroke: NDArray | None, box: Box) -> lis
     blend = plan.style.blend
     under = plan.outline_color if stroke is not None else plan.background
     found = [
-        ColorLayer(coverage_to_alpha(plan.color, under, blend).take(fill, mode="clip"), plan.color)
+        ColorLayer(
+            painting.coverage_to_alpha(plan.color, under, blend).take(fill, mode="clip"), plan.color
+        )
     ]
     if stroke is not None:
-        table = coverage_to_alpha(plan.outline_color, plan.background, blend)
+        table = painting.coverage_to_alpha(plan.outline_color, plan.background, blend)
         found.append(ColorLayer(table.take(stroke, mode="clip"), plan.outline_color))
     if plan.shadow is not None:
         color = plan.shadow[3]
@@ -414,7 +406,9 @@ def _shadow_cover(plan: _Plan, shape: NDArray) -> NDArray:
     assert plan.shadow is not None
     dx, dy, soft, _ = plan.shadow
     # Shifted before it is blurred: the picture has room for the blur only around the shadow.
-    return blur(shift_mask(np.minimum(shape, 255).astype(np.uint8), dx, dy), soft / 2)
+    return painting.blur(
+        painting.shift_mask(np.minimum(shape, 255).astype(np.uint8), dx, dy), soft / 2
+    )
 
 
 def _box_cover(plan: _Plan, shape: tuple[int, ...], box: Box) -> NDArray:
@@ -422,7 +416,9 @@ def _box_cover(plan: _Plan, shape: tuple[int, ...], box: Box) -> NDArray:
     cover = np.zeros(shape, np.uint16)
     if plan.background is not None:
         x, y, width, height = box
-        cover[y : y + height, x : x + width] = rounded_box(width, height, float(plan.style.radius))
+        cover[y : y + height, x : x + width] = painting.rounded_box(
+            width, height, float(plan.style.radius)
+        )
         cover <<= 8
     return cover
 

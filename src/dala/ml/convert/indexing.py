@@ -10,7 +10,6 @@ import numpy as np
 
 from dala.ml.convert.builder import GraphNode, GraphValue, Handler, Operand, unsupported
 from dala.ml.convert.onnx_file import DTYPES
-from dala.typing import NDArray
 
 #: The most parts into which a value is split.
 MOST_PARTS: Final = 4096
@@ -86,8 +85,7 @@ def _gather(node: GraphNode) -> Operand:
 
 def _range(node: GraphNode) -> Operand:
     start, end, step = (float(node.constant(k).reshape(())) for k in range(len(node.inputs)))
-    made: NDArray = np.arange(start, end, step)
-    return made
+    return np.arange(start, end, step)
 
 
 def _strided_slice(node: GraphNode) -> Operand:

@@ -248,12 +248,8 @@ class Graph:
         graph += b"".join(bytes_field(11, value) for value in self._inputs)
         graph += b"".join(bytes_field(12, value) for value in self._outputs)
         opset = text_field(1, "") + number_field(2, _OPSET)
-        model = (
-            number_field(1, _IR)
-            + text_field(2, "dala")
-            + bytes_field(7, graph)
-            + bytes_field(8, opset)
-        )
+        model = number_field(1, _IR) + text_field(2, "dala") + bytes_field(7, graph)
+        model += bytes_field(8, opset)
         for key, value in self.metadata.items():
             model += bytes_field(14, text_field(1, key) + text_field(2, value))
         return model

@@ -26,13 +26,7 @@ from dala.media.scene.follow.follower import ShownPicture
 from dala.media.scene.nodes.property_types import AnchorType
 from dala.media.scene.nodes.video import VideoNode
 from dala.ml.follow.elements import CUT, Element, Identities, Seen, elements_of
-from dala.ml.follow.targets import (
-    WatchedBone,
-    WatchedBox,
-    WatchedEach,
-    WatchedPoint,
-    WatchedTarget,
-)
+from dala.ml.follow.targets import WatchedBone, WatchedBox, WatchedEach, WatchedPoint, WatchedTarget
 from dala.ml.gpu import available_models, load_model
 from dala.ml.landmarks.targets import BoneTarget, Found, PointTarget
 from dala.ml.model import Model
@@ -163,7 +157,7 @@ class Watcher(Closing):
         if model.spec.task not in _TASKS:
             raise ModelError(
                 f"watch: model must find faces, people or things, got {model.name!r} for "
-                f"{model.spec.task!r}. Use 'blazeface', 'movenet' or 'nanodet'.",
+                f"{model.spec.task!r}. Use 'blazeface', 'movenet' or 'nanodet'."
             )
         if self._label is not None and model.labels and self._label not in model.labels:
             hint = did_you_mean(self._label, model.labels)
@@ -199,12 +193,7 @@ class Watcher(Closing):
         return WatchedPoint(self, self._which(which), self._name(name, "name"))
 
     def bone(
-        self,
-        first: str | int,
-        second: str | int,
-        which: str | int = "largest",
-        *,
-        at: float = 0.5,
+        self, first: str | int, second: str | int, which: str | int = "largest", *, at: float = 0.5
     ) -> WatchedBone:
         """Return the connection of two named points as a target, with its angle and length.
 

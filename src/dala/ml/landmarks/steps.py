@@ -91,8 +91,7 @@ class Region:
         x = -parts[..., 0] if self.mirrored else parts[..., 0]
         y = parts[..., 1]
         turned = np.stack([x * cos - y * sin, x * sin + y * cos], axis=-1) * self.side
-        found: NDArray = np.add(turned, (self.x, self.y))
-        return found
+        return np.add(turned, (self.x, self.y))
 
 
 def around(
@@ -255,12 +254,7 @@ class LandmarkModel(Model[R]):
     """
 
     def __init__(
-        self,
-        session: Session,
-        spec: ModelSpec,
-        path: str,
-        size: tuple[int, int] | None,
-        load: Load,
+        self, session: Session, spec: ModelSpec, path: str, size: tuple[int, int] | None, load: Load
     ) -> None:
         super().__init__(session, spec, spec.name, path, size)
         assert spec.steps is not None

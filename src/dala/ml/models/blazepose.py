@@ -63,8 +63,7 @@ def _points(outputs: Outputs, size: tuple[int, int]) -> NDArray:
         total = part.sum()
         points[k, 0] = (part.sum(0) @ np.arange(left, left + part.shape[1])) / total / wide
         points[k, 1] = (part.sum(1) @ np.arange(top, top + part.shape[0])) / total / high
-    made: NDArray = points * size
-    return made
+    return points * size
 
 
 def regions(found: Prediction, size: tuple[int, int]) -> list[Region]:
@@ -94,7 +93,6 @@ MODEL = human_model(
     "168a3dfa28aba0b543377670e1af1fec65fad837d033d45472ad946b480e31a4",
     task="poses",
     title="BlazePose (lite), 33 points of each person, 256 x 256",
-    prepare={"normalize": "unit", "fit": "stretch"},
     size=(256, 256),
     decode=decode,
     options={"score": 0.5, "detector_score": 0.5, "most": 4},

@@ -45,8 +45,7 @@ def placed_mesh(numbers: NDArray, placement: Placed) -> NDArray:
     """Return points (n, 3) in pixels of the picture; z has the scale of x."""
     points = numbers.reshape(-1, 3).astype(np.float64)
     flat = placement.back(points[:, :2])
-    made: NDArray = np.concatenate([flat, points[:, 2:] * unit(placement)], axis=1)
-    return made
+    return np.concatenate([flat, points[:, 2:] * unit(placement)], axis=1)
 
 
 def regions(found: Prediction, size: tuple[int, int]) -> list[Region]:
@@ -87,7 +86,6 @@ MODEL = human_model(
     "3826da640b0a3021161605369ee6af293f75d518040355b960ec71a3390c1c0b",
     task="faces",
     title="MediaPipe face mesh, 468 points of each face, 192 x 192",
-    prepare={"normalize": "unit", "fit": "stretch"},
     size=(192, 192),
     decode=decode,
     options={"score": 0.5, "detector_score": 0.5, "most": 4, "iris": False},

@@ -71,7 +71,6 @@ MODEL = human_model(
     "3dbf92db39720eac7f88aff322a24d3f4ed3ba1f54aa7a8a37b704f14cb76c0e",
     task="hands",
     title="MediaPipe hand landmarks (lite), 21 points of each hand, 224 x 224",
-    prepare={"normalize": "unit", "fit": "stretch"},
     size=(224, 224),
     decode=decode,
     options={"score": 0.5, "detector_score": 0.5, "most": 4},

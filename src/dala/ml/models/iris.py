@@ -11,7 +11,6 @@ MODEL = human_model(
     "d7f296d184274213d4642681ae186112cbbec77fd2ab066257d3c56a1940bc71",
     task="raw",
     title="MediaPipe iris, 76 points of an eye, 64 x 64; a step of facemesh",
-    prepare={"normalize": "unit", "fit": "stretch"},
     size=(64, 64),
     decode=as_tensors,
     finds="the iris in a picture of an eye; a step of `facemesh`",

@@ -24,7 +24,6 @@ MODEL = human_model(
     "8f57aaa72dc068a50bd37c232d2e073e107912241e459002e1480876676f382a",
     task="matte",
     title="MediaPipe selfie segmentation, people near the camera, 256 x 256",
-    prepare={"normalize": "unit", "fit": "stretch"},
     size=(256, 256),
     decode=decode,
     finds="people near the camera",

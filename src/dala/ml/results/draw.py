@@ -57,8 +57,7 @@ def draw(result: object, target: Surface | ImageLike, chosen: DrawOptions) -> Su
         target.batch(list(_commands(result, target.size, chosen)))
         return target
     picture = read_rgb(target, "draw")
-    made: ImageLike = picture.give(_drawn(result, host_pixels(picture), chosen))
-    return made
+    return picture.give(_drawn(result, host_pixels(picture), chosen))
 
 
 def _drawn(result: object, pixels: NDArray, chosen: DrawOptions) -> NDArray:
@@ -132,13 +131,10 @@ def _detection(
         yield from _skeleton(found.keypoints, HAND_BONES, color, line, chosen.least)
     else:
         w, h = max(1, x2 - x1), max(1, y2 - y1)
-        for x, y, wide, high in (
-            (x1, y1, w, line),
-            (x1, y2 - line, w, line),
-            (x1, y1, line, h),
-            (x2 - line, y1, line, h),
-        ):
-            yield encode.encode_fill_rect(x, y, wide, high, color)
+        edges = [(x1, y, w, line) for y in (y1, y2 - line)]
+        edges += [(x, y1, line, h) for x in (x1, x2 - line)]
+        for edge in edges:
+            yield encode.encode_fill_rect(*edge, color)
     if isinstance(found, Face) and not isinstance(found, FaceMesh):
         for point in found.keypoints:
             yield _dot(point, line * 1.5, color)

@@ -59,11 +59,7 @@ POSE_POINTS: Final = (
     "right_heel", "left_foot_index", "right_foot_index",
 )  # fmt: skip
 #: The names of the points of each kind.
-NAMED: Final = {
-    "face": (*MESH_POINTS, *IRIS_POINTS),
-    "hand": HAND_POINTS,
-    "pose": POSE_POINTS,
-}
+NAMED: Final = {"face": (*MESH_POINTS, *IRIS_POINTS), "hand": HAND_POINTS, "pose": POSE_POINTS}
 #: The lines of a skeleton. Those whose points a model does not find are left out.
 BODY_BONES: Final = (
     ("nose", "left_eye"), ("left_eye", "left_ear"), ("nose", "right_eye"),

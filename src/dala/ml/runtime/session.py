@@ -71,10 +71,8 @@ class Port:
 
     def takes(self, shape: tuple[int, ...]) -> bool:
         """Return True if a shape matches."""
-        return shape == self.shape or (
-            len(shape) == len(self.shape)
-            and all(n is None or n == m for n, m in zip(self.shape, shape, strict=True))
-        )
+        same = len(shape) == len(self.shape)
+        return same and all(n in (None, m) for n, m in zip(self.shape, shape, strict=True))
 
 
 class Session:
@@ -185,15 +183,12 @@ class Session:
         if budget.accounts():
             self._check_memory(given)
         with tracer.span("model", self.title, provider=self.provider) if tracer.on else OFF:
-            made = self._ran(session, given)
+            if self._home.here and self._runs is not None:
+                made = self._on_device(self._runs, given)
+            else:
+                made = self._plain(session if self._home.here else self._reopen(), given)
         budget.check_deadline("predict")  # a run of ONNX Runtime is one call
         return made
-
-    def _ran(self, session: InferenceSession, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        if not self._home.here:
-            return self._plain(self._reopen(), given)
-        runs = self._runs
-        return self._plain(session, given) if runs is None else self._on_device(runs, given)
 
     def _on_device(self, runs: DeviceRuns, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         try:
@@ -253,10 +248,8 @@ class Session:
         for name in self._names:
             try:
                 if name == self.choice.name:
-                    opened, runs = (
-                        OpenedSession(self._session, self.capture, self._packed),
-                        self._runs,
-                    )
+                    opened = OpenedSession(self._session, self.capture, self._packed)
+                    runs = self._runs
                 else:
                     opened = open_best(self._source, name, self._threads, self.graph)
                     runs = self._device_runs(opened) if name == "webgpu" else None

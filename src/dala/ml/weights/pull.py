@@ -22,10 +22,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dala.budget import check_deadline
 from dala.errors import DalaError, ModelError, ModelNotFound, UnknownModel, did_you_mean
+from dala.folders import bytes_in
+from dala.media.progress import StatusLine
 from dala.ml.models import NAMES, find_model
 from dala.ml.weights.find import cache_folder, find_weights
-from dala.resources import Closing
 from dala.trust import distrust, make_folder
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ _STALE: Final = 3600.0
 Report = Callable[[str, int, int], None]
 
 
-class DownloadBar(Closing):
+class DownloadBar(StatusLine):
     """A progress bar of a download, on standard error if that is a terminal.
 
     >>> with DownloadBar("yolo_v5") as report:
@@ -48,21 +50,12 @@ class DownloadBar(Closing):
     """
 
     def __init__(self, name: str) -> None:
+        super().__init__()
         self.name = name
-        self.shows = sys.stderr.isatty()
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show the progress of a step: bytes done and in total, 0 if it has no size."""
-        if self.shows:
-            columns = shutil.get_terminal_size().columns - 1
-            sys.stderr.write(f"\r\x1b[K{line(self.name, what, done, total)[:columns]}")
-            sys.stderr.flush()
-
-    def close(self) -> None:
-        """Clear the line."""
-        if self.shows:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self.show(line(self.name, what, done, total))
 
 
 def line(name: str, what: str, done: int, total: int) -> str:
@@ -235,7 +228,8 @@ def _run(name: str, command: list[str], work: Path, counted: Callable[[int], Non
         )  # fmt: skip
         try:
             while process.poll() is None:
-                counted(_size(work))
+                check_deadline("pull")
+                counted(bytes_in(work))
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(0.2)
         except BaseException:
@@ -244,16 +238,6 @@ def _run(name: str, command: list[str], work: Path, counted: Callable[[int], Non
             raise
     if process.returncode:
         raise _failed(name, command, output.read_text("utf-8", "replace"))
-
-
-def _size(folder: Path) -> int:
-    """Return the total size of the files in a folder; files that disappear are skipped."""
-    total = 0
-    for root, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):
-                total += os.stat(os.path.join(root, name)).st_size
-    return total
 
 
 def _failed(name: str, command: list[str], text: str) -> Exception:

@@ -86,7 +86,8 @@ HELPERS: Final = {
     for name, text in _READS.items()
 } | {
     "fetch_": "def fetch_(img: Image, p):\n"
-    "    return img.sample(f32(p.x), f32(img.height - 1 - p.y), filter='nearest').rgba\n",
+    "    y = f32(img.height - 1 - p.y)\n"
+    "    return img.sample(f32(p.x), y, filter='nearest', edge=(0.0, 0.0, 0.0, 0.0)).rgba\n",
     "fetchlod_": "def fetchlod_(img: Image, p, level):\n"
     "    w, h = max(img.width >> level, 1), max(img.height >> level, 1)\n"
     "    u, v = (p.x + 0.5) / w, 1.0 - (p.y + 0.5) / h\n"

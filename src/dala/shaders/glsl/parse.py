@@ -189,19 +189,14 @@ class Parser:
                 own = own._replace(length=len(start.parts))
             made = DeclaredName(name, own, line, words, start)
             if "const" in words and own in (INT, UINT, FLOAT) and start is not None:
-                self._remember(made, start)
+                self.constants.pop(name, None)
+                if (value := self._constant(start)) is not None:
+                    self.constants[name] = value
             found.append(made)
             if not self.take(","):
                 break
         self.expect(";")
         return found
-
-    def _remember(self, made: DeclaredName, start: GlslNode) -> None:
-        """Keep the value of a constant, which may be the length of an array."""
-        try:
-            self.constants[made.name] = evaluate(start, self.constants)
-        except (LookupError, ArithmeticError, ValueError, TypeError, RecursionError):
-            self.constants.pop(made.name, None)
 
     def _initializer(self) -> GlslNode:
         line = self.token.line
@@ -465,32 +460,34 @@ class Parser:
 
     def _number(self, token: GlslToken) -> GlslNode:
         text = token.text.lower()
-        if text.startswith("0x"):
-            value = int(text.rstrip("u"), 16)
-            return GlslNode("number", token.line, value=_wrapped(value, text), kind=_kind(text))
-        if (digits := text.rstrip("u")).isdigit():
-            if len(digits) > _DIGITS:
-                self.fail(f"an int has more than {_DIGITS} digits", "Write it shorter.")
-            octal = len(digits) > 1 and digits[0] == "0" and not set("89") & set(digits)
-            value = int(digits, 8 if octal else 10)
-            return GlslNode("number", token.line, value=_wrapped(value, text), kind=_kind(text))
-        return GlslNode("number", token.line, value=float(text.rstrip("lf")), kind=FLOAT)
+        digits = text.rstrip("u")
+        if digits.isdigit() and len(digits) > _DIGITS:
+            self.fail(f"an int has more than {_DIGITS} digits", "Write it shorter.")
+        try:  # tokens that ## joined may be anything
+            if not (text.startswith("0x") or digits.isdigit()):
+                value = float(text.rstrip("lf"))
+                return GlslNode("number", token.line, value=value, kind=FLOAT)
+            octal = digits[:1] == "0" and digits[1:].isdigit() and not set("89") & set(digits)
+            number = int(digits, 8 if octal else 16 if digits.startswith("0x") else 10)
+        except ValueError:
+            self.fail(f"{token.text!a} is not a number", "Write it with digits.", token.line)
+        kind, number = UINT if text.endswith("u") else INT, number % 2**32
+        number -= 2**32 * (kind == INT and number >= 2**31)
+        return GlslNode("number", token.line, value=number, kind=kind)
 
-    def evaluate(self, node: GlslNode) -> float:
-        """Return the value of a constant expression."""
+    def _constant(self, node: GlslNode) -> float | None:
+        """Return the value of an expression of constants; None if it has none."""
         try:
             return evaluate(node, self.constants)
         except (LookupError, ArithmeticError, ValueError, TypeError, RecursionError):
+            return None
+
+    def evaluate(self, node: GlslNode) -> float:
+        """Return the value of a constant expression."""
+        value = self._constant(node)
+        if value is None:
             self.fail("this must be a constant", "Write a number.", node.line)
-
-
-def _kind(text: str) -> GlslType:
-    return UINT if text.endswith("u") else INT
-
-
-def _wrapped(value: int, text: str) -> int:
-    value %= 2**32
-    return value if text.endswith("u") or value < 2**31 else value - 2**32
+        return value
 
 
 _STATEMENTS: Final[dict[str, Callable[[Parser, int], GlslNode]]] = {

@@ -92,7 +92,7 @@ class ChainRunner(Closing):
 
     # preparing --------------------------------------------------------------------------------
     def prepare(self, cards: Sequence[Card]) -> tuple[list[ReadyCard], list[CardProblem]]:
-        """Return the cards that can run, in order, and what keeps the others from it."""
+        """Return the cards that can run, in order, and the problems of the others."""
         links: list[ReadyCard] = []
         problems: list[CardProblem] = []
         for card in cards:

@@ -1,4 +1,4 @@
-"""Kernels from text: compiled, with what is wrong with them and where.
+"""Kernels from text: compiled, with their mistakes and the places of these.
 
 A text of GLSL is translated: an ISF file, or one of Shadertoy's. Others may be kernel files: the
 imports of Dala and the decorator ``@kernel`` mean nothing here, and are skipped. Nothing of a text
@@ -85,7 +85,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """The kernel of a text, or what is wrong with it.
+    """The kernel of a text, or its mistakes.
 
     >>> compile_kernel("def half(px: Pixel): return rgba(px.rgb * 0.5, px.a)").diagnostics
     ()
@@ -111,7 +111,7 @@ class CompiledKernel:
 
 @lru_cache(128)
 def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
-    """Compile a kernel's text, with limits on what each run may spend.
+    """Compile a kernel's text, with limits on the cost of each run.
 
     >>> found = compile_kernel("def half(px: Pixel): return rgba(px.rgb * amont, px.a)")
     >>> found.diagnostics[0].column, found.diagnostics[0].end_column
@@ -130,7 +130,7 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
     name = "shader" if shader else _name(body)
     try:
         if shader:
-            kernel: Shader = glsl(text, limits=_bounds(limits))
+            kernel: Shader = _sharing(glsl(text), limits)
         else:
             kernel = _compiled(text, body, name, limits)
         if len(kernel.inputs) > 1:
@@ -157,10 +157,7 @@ def _compiled(text: str, body: str, name: str, limits: StudioLimits) -> Shader:
     """Return the kernel or program of a text, with limits where it may take long."""
     source = from_text(body, name)
     if _PROGRAM.search(text):
-        bounds = _bounds(limits)
-        made = program_from(source, registered)
-        limited = [replace(p, kernel=Kernel(p.target, p.kernel.decl, bounds)) for p in made.passes]
-        return KernelProgram(made.name, limited, made.doc, made.inputs)
+        return _sharing(program_from(source, registered), limits)
     declaration = declare(source, lookup=registered)
     # A kernel with limits runs alone. One that cannot run away is fused with its neighbors, and
     # stays under the limits of the chain. A list may be longer than its default.
@@ -174,8 +171,14 @@ def _compiled(text: str, body: str, name: str, limits: StudioLimits) -> Shader:
     return Kernel(name, declaration, few)
 
 
-def _bounds(limits: StudioLimits) -> Limits:
-    return Limits(limits.kernel_time, limits.kernel_iterations, limits.kernel_memory)
+def _sharing(made: KernelProgram, limits: StudioLimits) -> KernelProgram:
+    """Return a program whose passes share the time of one kernel."""
+    seconds = limits.kernel_time / len(made.passes)
+    few = Limits(seconds, limits.kernel_iterations, limits.kernel_memory)
+    made.passes = tuple(
+        replace(p, kernel=Kernel(p.kernel.name, p.kernel.decl, few)) for p in made.passes
+    )
+    return made
 
 
 def work_of(block: Block) -> float:
@@ -234,7 +237,7 @@ def _name(body: str) -> str:
 
 
 def _without_imports(text: str) -> tuple[str, Diagnostic | None]:
-    """Return the text with imports, decorators and module docstrings blank; or what is refused."""
+    """Return the text with imports, decorators and module docstrings blank; or the refused part."""
     body = text.replace("\r\n", "\n")
     if _ENCODING.match(body.replace("\r", "\n")):
         return body, Diagnostic(1, 1, 1, 2, "a kernel is UTF-8. Remove the line with its encoding.")
@@ -267,7 +270,7 @@ def _without_imports(text: str) -> tuple[str, Diagnostic | None]:
 
 
 def _runs_code(item: ast.FunctionDef, text: str) -> Diagnostic | None:
-    """Refuse what Python would run where a saved kernel is imported: in decorators and types."""
+    """Refuse code that Python would run when a saved kernel is imported: decorators and types."""
     for decorator in item.decorator_list:
         called = isinstance(decorator, ast.Call)
         name = decorator.func if isinstance(decorator, ast.Call) else decorator

@@ -97,7 +97,7 @@ def _float(value: Json, default: float) -> float:
 
 
 def _drawn(found: Prediction, pixels: NDArray) -> NDArray:
-    """Return a picture with what was found."""
+    """Return a picture with findings drawn into it."""
     if isinstance(found, Tensors | Enhanced):
         return pixels
     made: NDArray = np.asarray(found.draw(pixels))
@@ -140,7 +140,7 @@ class _BackgroundRunner(ModelRunner):
 
 
 class _PredictRunner(ModelRunner):
-    """A model that shows what it predicts; subclasses say what was found."""
+    """A model that shows its predictions; subclasses describe them."""
 
     def __init__(self, model: str, score: Json, default: float) -> None:
         from dala.ml.gpu import load_model
@@ -149,13 +149,13 @@ class _PredictRunner(ModelRunner):
         self._score = _float(score, default)
 
     def process(self, pixels: NDArray) -> NDArray:
-        """Draw what the model finds."""
+        """Draw the model's findings."""
         found = self._model.predict(pixels, score=self._score)
         self.found = self.findings(found)
         return _drawn(found, pixels)
 
     def findings(self, found: Prediction) -> Findings:
-        """Return what was found, for the page."""
+        """Return the findings for the page."""
         return found_in(found)
 
     def close(self) -> None:
@@ -269,7 +269,7 @@ MODELS: Final[dict[str, ModelCard]] = {
 
 
 def missing(name: str, params: Mapping[str, Json] | None = None) -> str:
-    """Return what a model lacks on this machine, and how to get it; "" if nothing.
+    """Return the missing parts of a model on this machine, and how to get them; "" if none.
 
     >>> missing("faces")
     ''

@@ -39,7 +39,7 @@ def filters() -> list[JsonObject]:
 
 
 def models() -> list[JsonObject]:
-    """Return the models that a chain may have, and what is missing for each.
+    """Return the models that a chain may have, and the missing parts of each.
 
     >>> [row["name"] for row in models()][:2]
     ['background', 'faces']

@@ -101,7 +101,7 @@ def undo(request: PageRequest) -> None:
 
 @command
 def redo(request: PageRequest) -> None:
-    """Redo what was undone."""
+    """Redo the last undone change."""
     request.session.restore(request.tab, forward=True)
 
 

@@ -12,10 +12,9 @@ from dala.studio.catalogue.parameters import JsonObject
 from dala.studio.commands.registry import PageRequest, command
 from dala.studio.folders import kind_of
 from dala.studio.home.jobs import StudioJob
-from dala.studio.home.names import FileNames
 from dala.studio.home.pages import page_chain
 from dala.studio.home.plan import steps
-from dala.studio.home.python import python
+from dala.studio.home.python import FileNames, python
 from dala.studio.home.rendering import Rendering, render_options
 from dala.studio.home.texts import command as command_line
 from dala.studio.home.texts import file_name, preset_text, scene_text

@@ -59,7 +59,7 @@ def node_add(request: PageRequest) -> JsonObject:
 
 @command
 def node_remove(request: PageRequest) -> None:
-    """Remove a node, and what refers to it."""
+    """Remove a node, and all references to it."""
     source = _scene(request)
     _change(request, edits.remove_node(source.document, request.get("node")))
 

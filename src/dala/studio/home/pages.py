@@ -17,7 +17,7 @@ from dala.typing import NDArray
 
 
 class PageChain(NamedTuple):
-    """Filters for a page, what of them is different there, and the picture it begins with."""
+    """Filters for a page, notes on their differences there, and the picture it begins with."""
 
     filters: Sequence[Filter]
     notes: Sequence[str] = ()

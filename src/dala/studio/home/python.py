@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from dala.errors import ParameterError
@@ -15,7 +17,52 @@ from dala.studio.cards.models import MODELS
 from dala.studio.cards.values import required
 from dala.studio.catalogue.parameters import Json, kind_of
 from dala.studio.document.tab import Tab
-from dala.studio.home.names import FileNames
+
+
+class FileNames:
+    """Names of files in a program: relative where they are below one of some folders.
+
+    Args:
+        folders: the first one that has the first file is the one that names are relative to.
+        uploads: the folder of uploaded files, which have no place of their own.
+
+    >>> names = FileNames([Path("/home/me")], Path("/tmp/uploads"))
+    >>> names.of("/home/me/photos/a.jpg"), names.of("/srv/b.jpg"), names.of("/tmp/uploads/1/c.jpg")
+    ('photos/a.jpg', '/srv/b.jpg', 'c.jpg')
+    >>> print("\\n".join(names.notes()))
+    # Run it in the folder 'me', to which its paths are relative.
+    # 'c.jpg' was uploaded: put it there too.
+    """
+
+    def __init__(self, folders: Sequence[Path], uploads: Path) -> None:
+        self._folders = folders
+        self._uploads = uploads
+        self._base: Path | None = None
+        self._uploaded: dict[str, None] = {}
+
+    def of(self, path: str) -> str:
+        """Return the name of a file."""
+        found = Path(path)
+        if found.is_relative_to(self._uploads):
+            self._uploaded[found.name] = None
+            return found.name
+        inside = next((f for f in self._folders if found.is_relative_to(f)), None)
+        if inside is None:
+            return path
+        self._base = self._base or inside
+        return Path(os.path.relpath(found, self._base)).as_posix()
+
+    def notes(self) -> list[str]:
+        """Return comments that say where the program finds its files."""
+        lines = []
+        if self._base is not None:
+            name = self._base.name or str(self._base)
+            lines.append(f"# Run it in the folder {name!r}, to which its paths are relative.")
+        for name in self._uploaded:
+            where = "there too" if self._base is not None else "beside the program"
+            lines.append(f"# {name!r} was uploaded: put it {where}.")
+        return lines
+
 
 #: Files that scripts write.
 PICTURE, VIDEO = "result.png", "result.mp4"
@@ -67,7 +114,7 @@ class _Script:
 
 
 def python(tab: Tab, names: FileNames, last_good: bool = False) -> str:
-    """Return a script that does what the tab shows, and writes the result to a file.
+    """Return a script that makes the result of the tab, and writes it to a file.
 
     Args:
         tab: the tab.
@@ -246,7 +293,7 @@ def _steps(groups: Sequence[list[Card]], lists: dict[int, str]) -> list[str]:
 
 
 def _opened(script: _Script, size: str, body: list[str], models: list[str]) -> list[str]:
-    """Return what the ``with`` statement opens: the pipeline and the models."""
+    """Return the items of the ``with`` statement: the pipeline and the models."""
     rows = list(models)
     if any("pipeline" in line for line in body):
         script.use("dala.media", "FramePipeline")
@@ -281,7 +328,7 @@ def _loop(
     script: _Script, tab: Tab, opened: str, heads: Sequence[str], body: list[str],
     models: list[str], tracks: str = "",
 ) -> None:  # fmt: skip
-    """Write the loop over the frames of what is opened, as ``reader`` or ``scene``."""
+    """Write the loop over the frames of the source, as ``reader`` or ``scene``."""
     script.use("dala.media", "video")
     name, rate = ("scene", "frame_rate") if tab.source.kind == "scene" else ("reader", "fps")
     sink = f"video.write({quoted(VIDEO)}, fps={name}.{rate}{tracks}) as sink"

@@ -16,8 +16,7 @@ from dala.studio.cards.card import Card, suffix_of
 from dala.studio.catalogue.parameters import Json, JsonObject, kind_of
 from dala.studio.catalogue.presets import VERSION
 from dala.studio.document.tab import Tab
-from dala.studio.home.names import FileNames
-from dala.studio.home.python import FILE_KINDS, PICTURE, VIDEO, check_complete
+from dala.studio.home.python import FILE_KINDS, PICTURE, VIDEO, FileNames, check_complete
 from dala.studio.scenes.source import SceneFile
 
 
@@ -37,7 +36,7 @@ def preset_text(tab: Tab) -> str:
 
 # the command line ---------------------------------------------------------------------------------
 def command(tab: Tab, names: FileNames) -> str:
-    """Return command lines that do what the tab shows; ``names`` says how they name files.
+    """Return command lines that make the result of the tab; ``names`` gives names of files.
 
     Raises:
         ParameterError: a card, or a source without a file, has no form on the command line.

@@ -66,7 +66,7 @@ class PictureThread(ABC):
         """Work until ``_closed`` is set."""
 
     def wake(self) -> None:
-        """Look again at what viewers want."""
+        """Look again at the wishes of viewers."""
         with self._changed:
             self._changed.notify_all()
 
@@ -257,7 +257,7 @@ class Publisher(PictureThread):
 
 
 def _key(view: View, size: tuple[int, int]) -> ChannelKey:
-    """Return what viewers of a result share; H.264 needs even sides, and not too small ones.
+    """Return the key that viewers of a result share; H.264 needs even sides, not too small ones.
 
     >>> _key(View(451, 300, codec="h264"), (451, 300))
     ('h264', (0, 0, 450, 300), 450, 300, False)

@@ -84,12 +84,12 @@ class StudioRenderer(PictureThread):
             self._changed.notify_all()
 
     def look(self) -> None:
-        """Look again at what viewers want; nothing else changed."""
+        """Look again at the wishes of viewers; nothing else changed."""
         self.wake()
         self.publisher.wake()
 
     def forget(self, tab: Tab) -> None:
-        """Drop what is kept of a tab that is closed."""
+        """Drop the pictures and problems of a closed tab."""
         with self.busy:
             if self._last is not None and self._last[0] is tab:
                 self._last = None

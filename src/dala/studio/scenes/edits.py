@@ -38,7 +38,7 @@ def add_node(
 
 
 def remove_node(document: JsonObject, handle: Json) -> JsonObject:
-    """Return a document without a node, and without what refers to it."""
+    """Return a document without a node, and without references to it."""
     made, place = _copied(document, handle, "node_remove")
     gone = {p.item.get("id") for p in tree.places({"nodes": [place.item]})} - {None}
     del place.siblings[place.index]

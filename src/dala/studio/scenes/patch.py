@@ -150,7 +150,7 @@ class _Patch:
         return made + closing + text[span.end - 1]
 
     def _between(self, span: _Span) -> str:
-        """Return what is between two items: as between the first two, or after the bracket."""
+        """Return the separator of items: as between the first two, or after the bracket."""
         if len(span.items) > 1:
             return self._text[span.items[0][2].end : span.items[1][1]]
         opening = self._text[span.start + 1 : span.items[0][1]]

@@ -18,10 +18,9 @@ from dala.media.scene.nodes.node import Node
 from dala.media.scene.scene import Scene
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.folders import Folders
-from dala.studio.scenes.files import rebased
 from dala.studio.scenes.hits import bounds, corners, hit, local, rounded
 from dala.studio.scenes.patch import patched
-from dala.studio.scenes.tree import find, to_load, tree, with_handles, without_handles
+from dala.studio.scenes.tree import find, rebased, to_load, tree, with_handles, without_handles
 from dala.studio.sources.source import StudioSource
 from dala.typing import ImageLike
 from dala.untrusted.opened import Opened

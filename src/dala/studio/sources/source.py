@@ -59,7 +59,7 @@ class StudioSource(Closing):
         """Return the picture of a time; None if there is none (yet)."""
 
     def facts(self) -> JsonObject:
-        """Return what the state says about it."""
+        """Return the source as the state lists it."""
         return {
             "kind": self.kind,
             "title": self.title,
@@ -77,7 +77,7 @@ class StudioSource(Closing):
         return None
 
     def restore(self, contents: object) -> None:
-        """Show what undo or redo returned of the source's own contents."""
+        """Show the source's own contents that undo or redo returned."""
 
     def close(self) -> None:
         """Close the file. Closing twice is allowed."""

@@ -1,4 +1,4 @@
-"""What a frame of a scene file costs, known from the file alone, before anything is made."""
+"""The cost of a frame of a scene file, known from the file alone, before anything is made."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _items(data: JsonValue, name: str, home: str) -> Iterator[tuple[str, JsonIte
 
 
 def _references(data: JsonValue, home: str) -> Iterator[tuple[str, JsonValue]]:
-    """Yield what should be ids of nodes, besides those in the nodes, with their locations."""
+    """Yield the references to nodes outside the lists of nodes, with their locations."""
     for name, paths in _REFERENCES.items():
         for at, item in _items(data, name, home):
             for path in paths:

@@ -96,7 +96,7 @@ def load_scene(
 def plan_scene(
     source: PathLike | Mapping[str, JsonData], memory: int | str | None = None
 ) -> SceneCost:
-    """Return what a frame of a scene file costs; it is checked, but nothing is opened or made.
+    """Return the cost of a frame of a scene file, which is checked; nothing is opened or made.
 
     Raises:
         SceneFileError: the file has mistakes, or :func:`load_scene` would refuse its cost.
@@ -363,7 +363,7 @@ class _Loader:
 
     # files ----------------------------------------------------------------------------------------
     def _path(self, value: str | float, at: str, *, text: bool = False) -> str | int | Opened:
-        """Return what a source means: a path relative to the file, a URL, text, or a camera.
+        """Return the meaning of a source: a path relative to the file, a URL, text, or a camera.
 
         With a place, it is a file in it, opened already. So every name of the file comes here.
         """

@@ -1,4 +1,4 @@
-"""The file that a scene was loaded from, kept so that saving reproduces what did not change.
+"""The file that a scene was loaded from, kept so that saving reproduces unchanged parts.
 
 A file says "top-right" where a node has coordinates, and a layout where nodes have boxes. Saving
 writes the file's own form for everything that still has the value the file gave it.

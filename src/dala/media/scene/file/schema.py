@@ -88,7 +88,7 @@ def _dicts(value: j.JsonValue) -> list[j.JsonItem]:
 
 
 def copied(value: j.JsonValue, made: dict[int, j.JsonValue]) -> j.JsonValue:
-    """Return a copy of the lists and objects of a value; what is in it twice stays one."""
+    """Return a copy of the lists and objects of a value; repeated objects stay one."""
     if not isinstance(value, dict | list):
         return copy.copy(value)
     if id(value) in made:

@@ -1,1 +1,1 @@
-"""Nodes that follow what a model finds in a video of their scene."""
+"""Nodes that follow persons and things that a model finds in a video of their scene."""

@@ -1,4 +1,4 @@
-"""A node that follows a target: the properties it sets, and what a lost target does."""
+"""A node that follows a target: the properties it sets, and the effects of losing the target."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class FollowTarget(Protocol):
         """True if it has an angle and a length of its own, which nodes take by default."""
 
     def find(self, shown: ShownPicture, wait: bool) -> Sighting | None:
-        """Return where it is; None if it is not in the picture.
+        """Return its place; None if it is not in the picture.
 
         With ``wait`` the answer is that of this picture. Without, it may be an older one: the call
         must not block.
@@ -158,7 +158,7 @@ class Affine(NamedTuple):
 
     @classmethod
     def of(cls, place: PlacedBox) -> Self:
-        """Return the map from the texels of placed content to where it is placed."""
+        """Return the map from the texels of placed content to its place."""
         u0, v0, u1, v1 = place.crop
         across, down = 2 * place.hw / (u1 - u0), 2 * place.hh / (v1 - v0)
         a, b = across * place.cos, across * place.sin
@@ -343,7 +343,7 @@ class Follow:
         return (dx * width, dy * (height or width)) if self.options.unit == "size" else (dx, dy)
 
     def own(self, name: str) -> t.Value:
-        """Return the node's own value of a property, without what following sets."""
+        """Return the node's own value of a property, without that of following."""
         if name not in self.base or (name == "visible" and not self._hidden):
             return self.node.property_values[name]
         if name == "opacity":
@@ -389,7 +389,7 @@ def _within(value: float, least: float = -_MOST) -> float:
 def checked_options(
     node: Node, target: FollowTarget, given: Mapping[str, t.Value]
 ) -> FollowOptions:
-    """Return the options of ``follow``, checked; what was left out follows from node and target."""
+    """Return the options of ``follow``, checked; the defaults depend on node and target."""
     specs = FollowOptions.specs()
     chosen = {**{name: spec.default for name, spec in specs.items()}, **given}
     plain = bool(target.turns and not chosen["crop"] and not chosen["fit"])

@@ -43,7 +43,7 @@ class Following(NodeBuilder):
         video: VideoNode | str | None = None,
         **given: Unpack[FollowKeywords],
     ) -> Follow:
-        """Let a node follow what a model finds in a video of the scene.
+        """Let a node follow a person or thing that a model finds in a video of the scene.
 
         Before each frame is drawn, the model runs on the frame that the video shows, once for all
         nodes that follow it, and the node's position, angle and scale are set. The result is
@@ -220,7 +220,7 @@ class Followers:
                 link.advance(moment, wait)
 
     def drop(self, node: Node) -> None:
-        """Forget a node that is removed, and what follows in its picture."""
+        """Forget a removed node, and end everything that follows in its picture."""
         self.links.pop(node.id, None)
         for id, link in list(self.links.items()):
             if link.target.video is node:

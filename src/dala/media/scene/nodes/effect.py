@@ -199,7 +199,7 @@ class EffectNode(Node):
             self.scene.timed.append(self)
 
     def at_moment(self, moment: Instant) -> None:
-        """Set the parameters that the scene gives the kernel, but for those that were given."""
+        """Set the parameters that the scene gives the kernel, unless the caller gave them."""
         assert isinstance(self.filter, Runnable)
         values = {n: v for n, v in moment.given(self.filter).items() if n not in self.fixed}
         changed = any(self.params.get(n) != v for n, v in values.items())
@@ -334,7 +334,7 @@ class EffectNode(Node):
 
 
 def place_in_chain(effect: EffectNode) -> tuple[float, int]:
-    """Return what the effects of one node are sorted by."""
+    """Return the sort key of the effects of one node."""
     return effect.property_values["z_index"], effect.serial
 
 

@@ -154,7 +154,7 @@ class GroupNode(Node, NodeBuilder):
 
 
 def _independent(node: Node) -> bool:
-    """Return True if a node looks the same whatever is drawn below it."""
+    """Return True if a node looks the same over any backdrop."""
     return node.property_values["blend"] == "over" and not (
         node.type == "effect" and getattr(node, "input", None) is None
     )

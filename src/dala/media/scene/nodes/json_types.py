@@ -81,7 +81,7 @@ class JsonType:
         return isinstance(value, self.form)
 
     def accepts(self, value: JsonValue) -> bool:
-        """Return True if a value of the right form is accepted, apart from what is inside it."""
+        """Return True if a value of the right form is accepted, apart from its contents."""
         return True
 
     def hint(self, value: JsonValue) -> str:
@@ -171,7 +171,7 @@ class JsonNull(JsonType):
 
 
 class JsonString(JsonType):
-    """A string of at least ``shortest`` characters; ``expected`` says what it stands for."""
+    """A string of at least ``shortest`` characters; ``expected`` is its meaning."""
 
     form = str
 

@@ -244,7 +244,7 @@ class Node(ABC):
         """
 
     def ready(self) -> None:  # noqa: B027 - most nodes need nothing
-        """Check what depends on the properties and the times of the node, which are known now."""
+        """Check arguments against the properties and the times of the node, which are known now."""
 
     def take_times(self, given: t.Values) -> tuple[ClipTimes, t.Values]:
         """Take the times from the arguments of the builder call."""
@@ -421,7 +421,7 @@ class Node(ABC):
         """Finish a new node, now that it is in the scene."""
 
     def approach(self, near: bool) -> None:  # noqa: B027 - most nodes need nothing
-        """Prepare for the node's time, or release what only that needs; see ``ClipTimes``."""
+        """Prepare for the node's time, or release resources until then; see ``ClipTimes``."""
 
     def local_time(self, moment: Moment) -> Moment | None:
         """Return the time of the nodes inside at a time of this node; None if there is none."""
@@ -476,7 +476,7 @@ class Node(ABC):
         self.scene.remove_node(self)
 
     def place(self, left: float, top: float, width: float, height: float) -> None:
-        """Move the box to a rectangle, whatever the anchor; layouts use this."""
+        """Move the box to a rectangle, with any anchor; layouts use this."""
         if width < 0 or height < 0:
             raise ParameterError(
                 f"{self.id}: there is no room for it ({width:g} x {height:g}). Use smaller gaps."

@@ -147,7 +147,7 @@ class ChoiceType(PropertyType):
 
 
 class StringType(PropertyType):
-    """A string; ``expected`` says in errors about scene files what it stands for."""
+    """A string; ``expected`` is its meaning in errors about scene files."""
 
     def __init__(
         self, expected: str = "a string", *, shortest: int = 0, optional: bool = False

@@ -188,7 +188,7 @@ class TimelineNode(GroupNode):
             outer.grown(self)
 
     def grown(self, node: Node) -> None:
-        """Find the times again of a timeline inside that changed, and of what is after it."""
+        """Find the times again of a timeline inside that changed, and of the nodes after it."""
         self.lay_out(self._places[node])
 
     def _changed(self) -> int:
@@ -277,7 +277,7 @@ class TimelineNode(GroupNode):
         return made if self.fill == "contain" else {**made, "fill": self.fill}
 
     def saved_clip(self, node: Node) -> tuple[t.Values, list[str]]:
-        """Return duration and transition of a node in file form, and what no file can hold."""
+        """Return duration and transition of a node in file form, and the parts no file can hold."""
         clip = self.clips.get(node)
         made: t.Values = {}
         problems: list[str] = []
@@ -289,7 +289,7 @@ class TimelineNode(GroupNode):
 
 
 def _saved(transition: Transition) -> tuple[t.Values, list[str]]:
-    """Return a transition in file form, and what of it no file can hold."""
+    """Return a transition in file form, and its parts that no file can hold."""
     made: t.Values = {"type": transition.name, "duration": t.TimeType().dump(transition.duration)}
     problems: list[str] = []
     if transition.kernel is not None and find(transition.name) is not transition.kernel:

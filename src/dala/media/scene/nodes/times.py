@@ -1,4 +1,4 @@
-"""The times of nodes: the arguments that say when a node is there, and what it plays then."""
+"""The times of nodes: arguments for their presence, and for the part that they play."""
 
 from __future__ import annotations
 

@@ -99,17 +99,20 @@ def read_file(path: str) -> list[FontFile]:
 
 def read_faces(file: BinaryIO, path: str) -> list[FontFile]:
     """Return the faces in an open file."""
+    return [_read_face(file, start, index, path) for index, start in enumerate(_starts(file))]
+
+
+def _starts(file: BinaryIO) -> tuple[int, ...]:
+    """Return where each face in an open file begins."""
     magic = file.read(4)
     if magic == b"ttcf":
         _, count = struct.unpack(">II", file.read(8))
         if not 0 < count <= 256:
             raise ValueError(f"a collection of {count} fonts")
-        starts = struct.unpack(f">{count}I", file.read(4 * count))
-    elif magic in _MAGIC:
-        starts = (0,)
-    else:
+        return struct.unpack(f">{count}I", file.read(4 * count))
+    if magic not in _MAGIC:
         raise ValueError("not a TrueType or OpenType font")
-    return [_read_face(file, start, index, path) for index, start in enumerate(starts)]
+    return (0,)
 
 
 def _read_face(file: BinaryIO, start: int, index: int, path: str) -> FontFile:
@@ -159,11 +162,7 @@ def may_have(file: FontFile, characters: str) -> bool:
 def coverage(path: str, index: int) -> tuple[array[int], array[int]]:
     """Return the characters of a face as sorted ranges: their first and last code points."""
     with open(path, "rb") as file:
-        start = 0
-        if file.read(4) == b"ttcf":
-            file.seek(12 + 4 * index)
-            (start,) = struct.unpack(">I", file.read(4))
-        table = _table(file, _tables(file, start)[b"cmap"], 1 << 24)
+        table = _table(file, _tables(file, _starts(file)[index])[b"cmap"], 1 << 24)
     ranges: set[tuple[int, int]] = set()
     (count,) = struct.unpack_from(">H", table, 2)
     for n in range(count):
