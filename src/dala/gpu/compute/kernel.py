@@ -264,7 +264,7 @@ def _register(
             "Kernel.register", "name", "a non-empty str without lone surrogates", name
         )
     _refuse_builtin(name)
-    _check_limits("Kernel.register", limits)
+    check_limits("Kernel.register", limits)
     if isinstance(source, Kernel):
         limits = limits or source.limits
         decl = source.decl
@@ -276,7 +276,8 @@ def _register(
     return made
 
 
-def _check_limits(call: str, limits: Limits | None) -> None:
+def check_limits(call: str, limits: object) -> None:
+    """Raise unless limits are those of ``dala.limits``, or None."""
     if limits is not None and not isinstance(limits, Limits):
         raise ParameterError.invalid(call, "limits", "dala.limits(...) or None", limits)
 
@@ -315,7 +316,7 @@ def kernel(
     """
     if source is None:
         return lambda function: kernel(function, name=name, limits=limits)
-    _check_limits("kernel", limits)
+    check_limits("kernel", limits)
     if isinstance(source, str):
         name = name or _name_in(source)
     elif name is None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from dala.arguments import Fitting, Text
 from dala.budget import Limits
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang.parser import declare
@@ -31,6 +32,11 @@ from dala.shaders.glsl.tree import (
 from dala.shaders.glsl.unit import GlslSource, Unit, helper_lines, parsed
 
 SAMPLER: Final = GlslType("sampler")
+#: Arguments of the calls of shaders.
+TEXT: Final = Text("a str")
+NAMED: Final = Fitting(
+    "a dict with names", lambda v: isinstance(v, Mapping) and all(isinstance(n, str) for n in v)
+)
 Lines = list[tuple[int, str, int]]
 
 
