@@ -17,7 +17,7 @@ from dala.media.hdr import TRANSFERS, Hdr
 from dala.media.video import color, deep
 from dala.media.video.decoding.decoder import Decoder
 from dala.media.video.decoding.input import SoundListener, VideoInput, frame_count
-from dala.media.video.decoding.nvdec import layout_of
+from dala.media.video.decoding.nvdec import layout_of, on_host
 from dala.media.video.options import DecodeOptions
 from dala.media.video.source import DecodedFrame, VideoSource, turn_of
 from dala.media.video.timing import header_duration
@@ -110,8 +110,7 @@ class Reader(AsyncIterating[Frame]):
         self._fresh = True
         self._ended = False
         self._turn: int | None = None
-        self._dropped = 0
-        self._said = 0
+        self._dropped = self._said = 0
         self._resources = _Resources(self._opener())
         self._worker = self._resources.worker
         if not in_event_loop():  # there, the first use opens it
@@ -389,7 +388,7 @@ class Reader(AsyncIterating[Frame]):
         """Return a decoded frame in the wanted form."""
         opened, options, device = self._resources.opened, self.options, self.options.device
         codec = opened.stream.codec_context.name
-        decoded = opened.on_gpu(decoded)
+        decoded = on_host(decoded, always=False)
         colors = color.color_info(decoded, codec, options.matrix, options.range)
         if options.matrix is None and (found := color.unknown_matrix(decoded)) is not None:
             known = f"is not known here; {colors.matrix} is used."

@@ -261,6 +261,8 @@ class Decoder:
         frames = self._decoded()
         while True:
             frame = next(frames, None)
+            if frame is not None:
+                self._opened.look_at(frame)
             ready = clock.finish() if frame is None else clock.put(frame)
             done = frame is None
             del frame  # so that the decoder can reuse its memory
