@@ -16,9 +16,14 @@ from hypothesis import strategies as st
 from dala.errors import VideoError
 from dala.media import video
 from dala.media.filters.plans import Filter
-from dala.media.video.chunks.encoding import EncoderSettings, encode_part, part_chain
 from dala.media.video.chunks.index import VideoIndex, index_video, split_video
-from dala.media.video.chunks.packets import PacketReader, reorder_depth
+from dala.media.video.chunks.packets import (
+    EncoderSettings,
+    PacketReader,
+    encode_part,
+    part_chain,
+    reorder_depth,
+)
 from dala.media.video.chunks.stitching import decoding_times, stitch
 from dala.media.video.source import source_of
 from tests.support.clips import clip, number_in, shown, sound_packets

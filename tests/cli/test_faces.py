@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from dala.cli import main
-from dala.cli.common.persons import Persons
+from dala.cli.faces import Persons
 from dala.media import video
 from dala.ml.hide import HiddenFace
 from tests.ml.conftest import ROOT

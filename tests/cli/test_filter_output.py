@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dala.media import video
-from dala.media.video.output import hardware
+from dala.media.video.output import opening as hardware
 from tests.cli.test_filter import CPU, fails, works
 from tests.cli.test_filter_video import clip, read
 

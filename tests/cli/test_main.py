@@ -73,7 +73,7 @@ def test_every_command_takes_what_the_page_says(capsys, command):
     out = capsys.readouterr().out
     assert "-q, --quiet" in out
     assert ("--json" in out) == (command != "completion")
-    assert ("--device" in out) == (command not in ("completion", "models"))
+    assert ("--device" in out) == (command not in ("completion", "models", "why"))
     assert "[]" not in out
 
 

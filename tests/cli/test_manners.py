@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 from dala.cli import COMMANDS, main
-from dala.cli.common import daily
-from dala.cli.common.daily import first_today
-from dala.cli.common.verbosity import spoken
+from dala.cli.common import verbosity
+from dala.cli.common.verbosity import first_today, spoken
 from dala.media import Frame
 
 TODAY, LATER = date(2026, 3, 1), date(2026, 3, 2)
@@ -56,7 +55,7 @@ def test_a_stamp_that_cannot_be_kept_does_no_harm(tmp_path):
 @pytest.mark.parametrize(("verbose", "shown"), [(False, [0, 2, 3]), (True, [0, 1, 2, 3])])
 def test_commands_show_a_named_notice_once_a_day(verbose, shown, caplog, monkeypatch):
     first = iter([True, False, True])
-    monkeypatch.setattr(daily, "first_today", lambda name: next(first))
+    monkeypatch.setattr(verbosity, "first_today", lambda name: next(first))
     logger = logging.getLogger("dala")
     args = SimpleNamespace(quiet=False, verbose=verbose, command="info")
     with caplog.at_level(logging.WARNING, "dala"), spoken(args):

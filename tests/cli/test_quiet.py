@@ -13,8 +13,7 @@ import pytest
 
 import dala
 from dala.cli import COMMANDS, main, parse
-from dala.cli.common.places import names_folder, result_of
-from dala.cli.common.verbosity import says_what_it_did, spoken
+from dala.cli.common.verbosity import names_folder, result_of, says_what_it_did, spoken
 from dala.media.notices import MediaNotice
 from dala.png import encode_png
 

@@ -18,7 +18,7 @@ from tests.support.weights import weights_folder
 NATIVE = re.compile(
     r"^<frozen importlib"
     # FFmpeg, through PyAV, which has no frames of its own
-    r"|^dala/media/(video|audio|live|sources|pictures/deep)\S* \S+: "
+    r"|^dala/media/(video|audio|live|sources|pictures/plugins)\S* \S+: "
     r".*(\bav\.|\.(open|decode|demux|encode|mux|seek|push|pull|process|resample|reformat)\()"
     r"|^(PIL|onnxruntime|uharfbuzz|freetype)/"
     # Pillow, HarfBuzz and FreeType, called from here

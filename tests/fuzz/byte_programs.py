@@ -16,7 +16,7 @@ import numpy as np
 import dala
 from dala.answers.table import checksum
 from dala.gpu.compute import from_array, kernel
-from dala.gpu.compute.engines.reference.functions import exact_function
+from dala.gpu.compute.engines.reference.engine import exact_function
 
 UNARY = ("abs({})", "sqrt(abs({}))", "floor({} * 5.0) * 0.2", "fract({} * 3.0)", "exp(-{})",
          "1.0 - {}", "clamp({}, 0.1, 0.8)", "smoothstep(0.2, 0.7, {})", "{} * {}")  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Final, Unpack, cast
 
 from dala.batch.chains import Assets
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _VERSION: Final = 2
 
 
+@dataclass(eq=False, repr=False)
 class BatchJob(ABC):
     """Work on many files, in processes of this machine or on a cluster.
 
@@ -54,32 +55,23 @@ class BatchJob(ABC):
     #: The kind of results, if packages of their own decide their bytes.
     kind: ClassVar[str] = ""
 
-    def __init__(
-        self,
-        call: str,
-        patterns: list[str],
-        out: Template,
-        spec: JsonObject,
-        *,
-        assets: Assets | None = None,
-        device: str = "",
-        encoder: str = "",
-        threads: int = 1,
-        outside: str = "",
-    ) -> None:
-        self.call = call
-        self.patterns = patterns
-        self.out = out
-        self.spec = spec
-        self.environment = environment(device, encoder, self.kind, exact=not outside)
-        self._outside = outside
-        self._assets = assets or Assets()
-        self._device = device
-        self._threads = threads
+    call: str
+    patterns: list[str]
+    out: Template
+    spec: JsonObject
+    assets: Assets = field(default_factory=Assets)
+    device: str = ""
+    encoder: str = ""
+    threads: int = 1
+    outside: str = ""
+
+    def __post_init__(self) -> None:
+        exact = not self.outside
+        self.environment = environment(self.device, self.encoder, self.kind, exact=exact)
         #: The folder with the state of the job, beside its results.
-        self.work = join(out.root, STATE, digest(json.dumps(self._what(), sort_keys=True)))
+        self.work = join(self.out.root, STATE, digest(json.dumps(self._what(), sort_keys=True)))
         #: The folders that tasks keep to.
-        self.roots = tuple(dict.fromkeys([*map(root_of, patterns), out.root]))
+        self.roots = tuple(dict.fromkeys([*map(root_of, self.patterns), self.out.root]))
 
     def _what(self) -> JsonObject:
         return {
@@ -93,20 +85,11 @@ class BatchJob(ABC):
         return {"version": _VERSION, **self._what(), "environment": fixed}
 
     def task(
-        self,
-        id: str,
-        kind: str,
-        label: str,
-        part: JsonObject,
-        *,
-        weight: float = 1.0,
-        group: str = "",
+        self, id: str, kind: str, label: str, part: JsonObject, weight: float = 1.0, group: str = ""
     ) -> BatchTask:
         """Return a task of this job."""
-        return BatchTask(
-            id, kind, label, self.work, self.spec, part, self.environment, self.roots,
-            weight, group,
-        )  # fmt: skip
+        shared = self.environment, self.roots
+        return BatchTask(id, kind, label, self.work, self.spec, part, *shared, weight, group)
 
     # what each kind of job says ---------------------------------------------------------------
     @abstractmethod
@@ -144,15 +127,15 @@ class BatchJob(ABC):
     @property
     def processors(self) -> str:
         """Which processors can take part, and why; "" if filters run elsewhere."""
-        return processor_text(self.environment, self._outside)
+        return processor_text(self.environment, self.outside)
 
     def write_assets(self, folder: str | None = None) -> None:
         """Write pictures and files of the chain into the folder of the job, for workers."""
-        self._assets.write(self.work if folder is None else folder)
+        self.assets.write(self.work if folder is None else folder)
 
     def resources(self) -> Resources:
         """Return the default resources of this job's tasks."""
-        return Resources(threads=self._threads, device=self._device or "cpu")
+        return Resources(threads=self.threads, device=self.device or "cpu")
 
     # running ----------------------------------------------------------------------------------
     @takes(RunOptions)

@@ -69,8 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     path = _take_trace(arguments)
     name, module, args = parse(arguments)
     from dala.cli.common import settings
-    from dala.cli.common.places import made_folders
-    from dala.cli.common.verbosity import spoken
+    from dala.cli.common.verbosity import made_folders, spoken
 
     try:
         settings.apply(args)

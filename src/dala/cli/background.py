@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -116,19 +117,15 @@ def _picture(args: argparse.Namespace, work: Background) -> Report:
 
 
 def _video(args: argparse.Namespace, work: Background) -> Report:
-    from dala.gpu.compute import buffer_zeros
     from dala.media import video
-    from dala.media.images import host_memory
     from dala.media.video.decoding.planes import open_planes, pixel_aspect
     from dala.media.video.options import DecodeOptions
 
-    with buffer_zeros(1, "u8", device=args.device) as probe:
-        shares = host_memory(probe) is not None
     with (
         open_planes(args.source, DecodeOptions(device=args.device)) as source,
         Progress(source.frames, "frames") as progress,
     ):
-        frames = work.stream(source.borrow() if shares else source)
+        frames = work.stream(source)
         frame = next(frames, None)
         if frame is None:
             raise VideoError(f"{args.source!r} has no video frames.")
@@ -139,9 +136,8 @@ def _video(args: argparse.Namespace, work: Background) -> Report:
             device=args.device,
             pixel_aspect=pixel_aspect(source, frame),
         ) as sink:
-            while frame is not None:
+            frames = chain([frame], frames)
+            for frame in frames:
                 sink.write(frame, copy=False)
                 progress.step()
-                frame = None  # a frame that is referenced keeps its memory from being reused
-                frame = next(frames, None)
     return {"out": args.out, "frames": progress.done, "seconds": round(progress.seconds, 3)}

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from dala import forks
 from dala.cli.common import arguments, chain, filter_video, inputs
 from dala.cli.common.arguments import Report, argument, switch
-from dala.cli.common.pipes import PIPE, piped
-from dala.cli.common.signals import stopping
+from dala.cli.common.filter_video import Work
+from dala.cli.common.signals import PIPE, piped, stopping
 from dala.errors import ParameterError, counted
 from dala.media.pictures.options import PictureOptions
 from dala.media.progress import Progress
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         piped(names, out, args.format, folders=True) as (names, out),
     ):
         one = len(names) == 1 and _is_one_video(names[0], out)
-        work = _video(args, names[0], out) if one else _files(args, names, out)
+        work = filter_video.run(args, names[0], out) if one else _files(args, names, out)
     report: Report = {
         "device": work.device,
         "filters": chain.as_json(args.chain),
@@ -157,22 +157,7 @@ def _summary(report: Report, out: str) -> str:
     return f"{out}: {what} in {seconds:.1f} s{missed} {where}"
 
 
-class _Work(NamedTuple):
-    """What was done: the device, the results, the failures, and how long it took."""
-
-    device: str = ""
-    made: Sequence[Report] = ()
-    failed: Sequence[Report] = ()
-    seconds: float = 0.0
-
-
-def _video(args: argparse.Namespace, name: str, out: str) -> _Work:
-    device, made, wrong, seconds = filter_video.run(args, name, out)
-    return _Work(device, [made], [{"in": name, "error": wrong}] if wrong else [], seconds)
-
-
-# many files -------------------------------------------------------------------------------------
-def _files(args: argparse.Namespace, names: list[str], out: str) -> _Work:
+def _files(args: argparse.Namespace, names: list[str], out: str) -> Work:
     """Filter pictures and videos: one into a file, or many into a folder."""
     sources, many = inputs.expand(names, videos=True)
     inside = many or Path(out).is_dir() or out.endswith("/")
@@ -193,7 +178,7 @@ def _files(args: argparse.Namespace, names: list[str], out: str) -> _Work:
             Path(out).mkdir(parents=True, exist_ok=True)
         works = [_filter_all(args, pictures, filters, many)] if pictures else []
         works += [_batch_video(args, source, target) for source, target in videos]
-    return _Work(
+    return Work(
         next((work.device for work in works if work.device), ""),
         [one for work in works for one in work.made],
         [one for work in works for one in work.failed],
@@ -201,12 +186,12 @@ def _files(args: argparse.Namespace, names: list[str], out: str) -> _Work:
     )
 
 
-def _batch_video(args: argparse.Namespace, source: Path, target: Path) -> _Work:
+def _batch_video(args: argparse.Namespace, source: Path, target: Path) -> Work:
     """Filter a video of a batch; a failure is part of the report."""
     try:
-        return _video(args, str(source), str(target))
+        return filter_video.run(args, str(source), str(target))
     except BaseException as error:
-        return _Work("", [], [{"in": str(source), "error": inputs.failure(source, error)}])
+        return Work("", [], [{"in": str(source), "error": inputs.failure(source, error)}])
 
 
 def _filter_all(
@@ -214,7 +199,7 @@ def _filter_all(
     pairs: list[tuple[Path, Path]],
     filters: list[chain.Link],
     many: bool,
-) -> _Work:
+) -> Work:
     """Filter pictures, several at a time; failures are collected."""
     import os
     from concurrent.futures import as_completed
@@ -254,7 +239,7 @@ def _filter_all(
         pool.shutdown(wait=True, cancel_futures=True)
         for pipeline in pipelines:
             pipeline.close()
-    return _Work(
+    return Work(
         pipelines[0].device,
         [made[s] for s in sources if s in made],
         [{"in": str(s), "error": failed[s]} for s in sources if s in failed],

@@ -12,12 +12,13 @@ from dala.errors import ParameterError
 
 EXAMPLES: Final = """\
 examples:
-  dala --trace run.json filter clip.mp4 out.mp4 --blur 9
   dala why run.json                    which frames were late, why, and what to change
   dala why run.json --budget 33.3      against the time of a frame at 30 a second
   dala why run.json --open             look at the trace, in a browser
   dala why run.json --picture late.svg
                                        the slowest frames as a picture
+
+`dala --trace run.json filter clip.mp4 out.mp4 --blur 9` writes a trace.
 """
 
 ARGUMENTS: Final[arguments.Options] = {

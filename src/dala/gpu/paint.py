@@ -28,13 +28,6 @@ Point: TypeAlias = Sequence[float]
 Stop: TypeAlias = "tuple[float, ColorLike]"
 
 
-def _choice(call: str, argument: str, value: str, names: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in names:
-        expected = " or ".join(map(repr, names))
-        raise ParameterError.invalid(call, argument, expected, value)
-    return value
-
-
 def _point(call: str, argument: str, value: Point) -> tuple[float, ...]:
     found: list[float] | None = items_of(value)
     if found is None or len(found) != 2:
@@ -79,10 +72,10 @@ class Gradient:
                 expected = "places from 0 to 1 in ascending order"
                 raise ParameterError.invalid(call, f"stops[{n}]", expected, place)
             flat += (place, *rgba_of(color, call, f"stops[{n}]"))
-        self.matrix = matrix
-        self.stops = tuple(flat)
-        self.spread = _choice(call, "spread", spread, spreads.names)
-        self.space = _choice(call, "space", space, spaces.names)
+        self.matrix, self.stops = matrix, tuple(flat)
+        spreads.place(call, "spread", spread, ParameterError)
+        spaces.place(call, "space", space, ParameterError)
+        self.spread, self.space = spread, space
         if not isinstance(dither, bool):
             raise ParameterError.invalid(call, "dither", "True or False", dither)
         self.dither = dither
@@ -247,8 +240,9 @@ class Pattern:
             raise ParameterError.invalid("Pattern", "matrix", "one that can be undone", matrix)
         inverse = (d / det, -b / det, -c / det, a / det, 0.0, 0.0)
         self.matrix = multiplied(inverse, (*IDENTITY[:4], -e, -f))
-        self.repeat = _choice("Pattern", "repeat", repeat, spreads.names)
-        self.filter = _choice("Pattern", "filter", filter, samplings.names)
+        spreads.place("Pattern", "repeat", repeat, ParameterError)
+        samplings.place("Pattern", "filter", filter, ParameterError)
+        self.repeat, self.filter = repeat, filter
 
 
 #: What shapes are drawn with.

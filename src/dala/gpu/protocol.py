@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from dala import memory
-from dala.errors import CommandError, ProtocolError
+from dala.errors import CommandError, DalaError, ProtocolError
 from dala.gpu.color import LAYER_BLENDS, rgba_of
 from dala.gpu.vector.fields import (
     MAX_NUMBERS,
@@ -59,6 +59,14 @@ class FieldKind(NamedTuple):
     low: int = 0
     high: int = 0
     names: tuple[str, ...] = ()
+
+    def place(
+        self, call: str, argument: str, value: object, error: type[DalaError] = CommandError
+    ) -> int:
+        """Return the place of a choice's name, or raise."""
+        if not isinstance(value, str) or value not in self.names:
+            raise error.invalid(call, argument, " or ".join(map(repr, self.names)), value)
+        return self.names.index(value)
 
 
 u32: Final = FieldKind("u32", "int", "I", 0, 2**32 - 1)
@@ -190,10 +198,7 @@ def _encode_field(call: str, name: str, kind: FieldKind, value: object) -> bytes
     if kind is f64:
         return struct.pack("<d", as_float(call, name, value))
     if kind.names:
-        if not isinstance(value, str) or value not in kind.names:
-            expected = " or ".join(map(repr, kind.names))
-            raise CommandError.invalid(call, name, expected, value)
-        return bytes([kind.names.index(value)])
+        return bytes([kind.place(call, name, value)])
     if kind is numbers:
         return encode_numbers(call, name, value)
     if kind is path:

@@ -173,7 +173,7 @@ def _sixteen(found: _Decoded) -> NDArray | None:
 
 
 def _deep(found: _Decoded) -> NDArray | None:
-    from dala.media.pictures.deep import read_deep, upright
+    from dala.media.pictures.plugins import read_deep, upright
 
     if isinstance(found.source, io.BytesIO):
         found.source.seek(0)
@@ -440,7 +440,7 @@ def _encode(
         file.write(encode_png(pixels, icc_profile=profile if isinstance(profile, bytes) else None))
         return
     if deep and pixels.ndim == 3:
-        from dala.media.pictures.deep import encode_tiff
+        from dala.media.pictures.plugins import encode_tiff
 
         file.write(encode_tiff(pixels))
         return

@@ -141,18 +141,6 @@ class Frame(FilterAdvice, Closing):
         self.hdr, self.tags = hdr, tags
         self.trace_id = tracer.frame if tracer.on else None
 
-    @classmethod
-    def _of(cls, pixels: Buffer, width: int, height: int, pts: int, time_base: Fraction) -> Self:
-        """Return ``Frame(pixels, format="rgba", ...)`` without the checks."""
-        made = cls.__new__(cls)
-        made.format, made.width, made.height = "rgba", width, height
-        made.pixels, made.pts, made.time_base = pixels, pts, time_base
-        made.duration, made.pictures, made.tags, made.hdr = None, 1, None, None
-        made.range, made.primaries, made.transfer, made.siting = "full", "bt709", "srgb", "left"
-        made.matrix = "bt709" if width >= 1280 or height > 576 else "bt601"
-        made.trace_id = tracer.frame if tracer.on else None
-        return made
-
     # constructors -------------------------------------------------------------------------------
     @classmethod
     def from_array(

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain as joined
-from typing import Any, Final, TypeVar, cast, overload
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
 from dala.arguments import Flag, Quantity, Text
 from dala.errors import ModelError, ParameterError, did_you_mean
-from dala.gpu.compute import Buffer, buffer_zeros, run_kernel
+from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.compute.params import PixelSize
 from dala.media.effects import virtual_background
 from dala.media.filters.plans import Filter
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import read
-from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.ml.gpu import load_model
 from dala.ml.model import Model
@@ -131,8 +130,7 @@ class Background(Closing):
         self._refine = _REFINE if refined else 0
         #: Whether the model's input is the whole picture, so that its output is a whole mask.
         self._whole = self.model.preprocess.get("fit", "stretch") == "stretch"
-        #: The last borrowed frame as RGB, and the background at the size of the last frame.
-        self._rgb: Buffer | None = None
+        #: The background at the size of the last frame.
         self._behind: tuple[tuple[int, int, str | None], Buffer] | None = None
 
     def _check(self, given: object, label: str) -> None:
@@ -152,7 +150,7 @@ class Background(Closing):
                 f"Background: {model.name!r} has no class {label!r}. {advice}", argument="label"
             )
 
-    def mask(self, image: ImageLike | BorrowedFrame) -> NDArray:
+    def mask(self, image: ImageLike) -> NDArray:
         """Return the mask of the next picture, 0 to 1, at the size of the model's output."""
         picture = self._picture(image)
         if self._whole:
@@ -170,13 +168,7 @@ class Background(Closing):
         made = virtual_background(source, device=self.device, **params)
         return cast(ImageT, made)
 
-    @overload
-    def stream(self, frames: Iterable[Frame | BorrowedFrame]) -> Iterator[Frame]: ...
-    @overload
-    def stream(self, frames: Iterable[ImageT]) -> Iterator[ImageT]: ...
-    def stream(
-        self, frames: Iterable[ImageT] | Iterable[Frame | BorrowedFrame]
-    ) -> Iterator[ImageT] | Iterator[Frame]:
+    def stream(self, frames: Iterable[ImageT]) -> Iterator[ImageT]:
         """Process all frames of a video, in order.
 
         Frames in the planes of a video ("native", "nv12", "i420") are returned as "i420". On a GPU
@@ -187,33 +179,27 @@ class Background(Closing):
         if first is None:
             return iter(())
         given = joined([first], walk)
-        if isinstance(first, Frame | BorrowedFrame):
-            return self._stream_frames(given, self.device or first.pixels.device)
+        if isinstance(first, Frame):
+            device = self.device or first.pixels.device
+            return cast("Iterator[ImageT]", self._stream_frames(given, device))
         return (self.process(picture) for picture in given)
 
-    def _stream_frames(
-        self, frames: Iterator[Frame | BorrowedFrame], device: str
-    ) -> Iterator[Frame]:
+    def _stream_frames(self, frames: Iterator[Frame], device: str) -> Iterator[Frame]:
         masks: dict[int, NDArray] = {}
 
-        def filters(frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+        def filters(frame: Frame) -> Sequence[Filter]:
             return [("virtual_background", self._params(frame, masks.pop(id(frame))))]
 
         with VideoChain(filters, device=device) as chain:
             yield from chain.stream(self._masked(frames, masks))
 
-    def _masked(
-        self, frames: Iterator[Frame | BorrowedFrame], masks: dict[int, NDArray]
-    ) -> Iterator[Frame | BorrowedFrame]:
-        """Yield frames whose mask is in ``masks``, without a reference to them."""
-        held: list[Frame | BorrowedFrame] = []
-        while (frame := next(frames, None)) is not None:
+    def _masked(self, frames: Iterator[Frame], masks: dict[int, NDArray]) -> Iterator[Frame]:
+        """Yield frames whose mask is in ``masks``."""
+        for frame in frames:
             masks[id(frame)] = self.mask(frame)
-            held.append(frame)
-            del frame
-            yield held.pop()
+            yield frame
 
-    def filters(self, frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+    def filters(self, frame: Frame) -> Sequence[Filter]:
         """Return the filters that change the background of the next frame of a video.
 
         They are for a ``VideoChain``, where others may follow them. Call it for each frame once, in
@@ -227,12 +213,11 @@ class Background(Closing):
 
     def close(self) -> None:
         """Free the memory that was kept between frames. The model stays open: it may be shared."""
-        for buffer in (self._rgb, self._behind[1] if self._behind else None):
-            if buffer is not None:
-                buffer.free()
-        self._rgb = self._behind = None
+        if self._behind is not None:
+            self._behind[1].free()
+        self._behind = None
 
-    def _params(self, frame: ImageLike | BorrowedFrame, mask: NDArray) -> dict[str, Any]:
+    def _params(self, frame: ImageLike, mask: NDArray) -> dict[str, Any]:
         return {
             "mask": mask,
             "background": self._placed(frame),
@@ -241,11 +226,11 @@ class Background(Closing):
             "feather": 0 if self._refine else 2,
         }
 
-    def _placed(self, frame: ImageLike | BorrowedFrame) -> ImageLike | Sequence[float] | None:
+    def _placed(self, frame: ImageLike) -> ImageLike | Sequence[float] | None:
         """Return the background; pictures are scaled to the frame's size once."""
         back: Any = self.background
         known = back is None or isinstance(back, tuple | list | Frame | Buffer)
-        if known or not isinstance(frame, Frame | BorrowedFrame):
+        if known or not isinstance(frame, Frame):
             return cast("ImageLike | Sequence[float] | None", back)
         key = frame.height, frame.width, self.device or frame.pixels.device
         if self._behind is None or self._behind[0] != key:
@@ -255,15 +240,8 @@ class Background(Closing):
             self._behind = key, source
         return self._behind[1]
 
-    def _picture(self, image: ImageLike | BorrowedFrame) -> ImageLike:
+    def _picture(self, image: ImageLike) -> ImageLike:
         """Return a picture that filters take: video planes become RGB, where they are."""
-        if isinstance(image, BorrowedFrame):
-            shape, device = (image.height, image.width, 3), image.pixels.device
-            if self._rgb is None or (self._rgb.shape, self._rgb.device) != (shape, device):
-                self._rgb = buffer_zeros(shape, "u8", device=device)
-            how = {"matrix": image.matrix, "range": image.range, "format": image.format}
-            run_kernel("yuv_to_rgb", list(image.planes), self._rgb, how)
-            return self._rgb
         if isinstance(image, Frame) and image.format in PLANAR:
             return image.to("rgb")
         return image

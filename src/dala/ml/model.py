@@ -18,7 +18,7 @@ from dala.gpu.compute import Buffer
 from dala.gpu.compute.params import CheckedParams, PixelSize, rows_first
 from dala.media.frame import Frame
 from dala.ml.labels import Labels, check_labels, read_labels
-from dala.ml.prepare import Placement, as_input, kernel, prepared
+from dala.ml.prepare import Placement, as_input, kernel, on_device, prepared
 from dala.ml.runtime.session import Port, Session
 from dala.ml.spec import ModelSpec, RawResult
 from dala.resources import Closing
@@ -335,7 +335,7 @@ class Model(Closing, Generic[R]):
             )
         assert size is not None  # otherwise the input is a tensor
         params = self._params
-        made = prepared(input, params, None, None, "predict")
+        made = prepared(on_device(input, None, "predict"), params, None, "predict")
         placement = Placement.of(*_picture_size(input), size, params["fit"], params["keep"])
         array = made.numpy()
         if not _of_bytes(input) and not _finite(array):

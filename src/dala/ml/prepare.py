@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from inspect import signature
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,9 @@ from dala.errors import DalaError, ParameterError, ShapeError, UnknownModel, did
 from dala.gpu.compute import Buffer, from_array
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.compute.kernels.resize import Preprocess, placed
-from dala.gpu.compute.params import CheckedParams
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import SourceImage, read
-from dala.typing import ImageLike, NDArray, Params, ParamValue
+from dala.typing import ImageLike, NDArray, Params
 
 if TYPE_CHECKING:
     from dala.ml.model import Model
@@ -81,18 +80,22 @@ def preprocess(
     >>> tensor.shape, round(float(tensor.numpy().max()), 5)
     ((1, 3, 224, 224), 1.0)
     """
-    given = (normalize, mean, std, layout, fit, pad, keep, order, method, antialias)
+    given = (size, normalize, mean, std, layout, fit, pad, keep, order, method, antialias)
+    named = dict(zip(_DEFAULTS, given, strict=True))
+    params: Params = {name: value for name, value in named.items() if value is not None}
+    form = None
     if model is not None:
-        _check_left_out(size, given)
-        return _for_model(model, image, out, device, width, height)
-    try:
-        # Tuples are not cached: (True,) and (1,) would be the same key.
-        pair = type(size) is tuple and len(size) == 2
-        once = pair and tuple not in map(type, given)
-        params = _settled(*size, *given) if once else _params(size, given)
-    except (DalaError, TypeError, ValueError):
-        params = _params(size, given)  # the errors are raised below
-    return prepared(image, params, out, device, "preprocess", width, height)
+        _check_left_out(named)
+        params, form = _of_model(model)
+    source = on_device(image, device, "preprocess", width, height)
+    if form is None:
+        return prepared(source, params, out, "preprocess")
+    made = prepared(source, params, None, "preprocess").numpy()
+    array = as_input(made, form[0], str(params["layout"]), form[1])
+    if out is None:
+        return from_array(array, device=device)
+    out.write(array)
+    return out
 
 
 #: The parameters of ``preprocess`` that a model decides, size first, and their defaults.
@@ -103,9 +106,10 @@ _DEFAULTS: Final = {
 }
 
 
-def _check_left_out(size: ParamValue, given: tuple[ParamValue, ...]) -> None:
+def _check_left_out(named: Params) -> None:
     """Raise ParameterError if a parameter was given that the model decides."""
-    for (name, default), value in zip(_DEFAULTS.items(), (size, *given), strict=True):
+    for name, value in named.items():
+        default = _DEFAULTS[name]
         if type(value) is not type(default) or value != default:
             raise ParameterError(
                 f"preprocess: with model= the model decides {name}, got {value!r}. Leave one of "
@@ -114,15 +118,12 @@ def _check_left_out(size: ParamValue, given: tuple[ParamValue, ...]) -> None:
             )
 
 
-def _for_model(
-    model: str | Model[Prediction],
-    image: ImageLike,
-    out: Buffer | None,
-    device: str | None,
-    width: int | None,
-    height: int | None,
-) -> Buffer:
-    """Return the model's input for a picture, as ``predict`` makes it."""
+#: The channels and dtype of a model's input.
+Form: TypeAlias = "tuple[int, type[np.generic] | None]"
+
+
+def _of_model(model: str | Model[Prediction]) -> tuple[Params, Form | None]:
+    """Return the parameters of a model, and the form of its input if that is not f32 RGB."""
     from dala.ml.model import Model
     from dala.ml.models import NAMES, find_model
 
@@ -132,21 +133,14 @@ def _for_model(
             expected = "a model that takes pictures"
             raise ParameterError.invalid("preprocess", "model", expected, model.name)
         channels = port.shape[1 if params["layout"] == "nchw" else 3] or 3
-        if channels != 3 or port.dtype is not np.float32:
-            made = prepared(image, params, None, device, "preprocess", width, height).numpy()
-            array = as_input(made, channels, str(params["layout"]), port.dtype)
-            if out is None:
-                return from_array(array, device=device)
-            out.write(array)
-            return out
-        return prepared(image, params, out, device, "preprocess", width, height)
+        plain = channels == 3 and port.dtype is np.float32
+        return params, None if plain else (channels, port.dtype)
     spec = find_model(model) if isinstance(model, str) else None
     if spec is None:
         expected = f"one of {', '.join(NAMES)}, or a loaded model"
         advice = did_you_mean(model, NAMES) if isinstance(model, str) else ""
         raise UnknownModel.invalid("preprocess", "model", expected, model, advice)
-    params = {**spec.prepare, "size": spec.size, "layout": spec.layout}
-    return prepared(image, params, out, device, "preprocess", width, height)
+    return {**spec.prepare, "size": spec.size, "layout": spec.layout}, None
 
 
 #: BT.601 luma weights, for models with gray input.
@@ -164,16 +158,6 @@ def as_input(array: NDArray, channels: int, layout: str, dtype: type[np.generic]
     return array.astype(dtype, copy=False)
 
 
-def _params(size: ParamValue, given: tuple[ParamValue, ...]) -> Params:
-    found = zip(_DEFAULTS, (size, *given), strict=True)
-    return {name: value for name, value in found if value is not None}
-
-
-@lru_cache(maxsize=256, typed=True)
-def _settled(width: int, height: int, *given: ParamValue) -> CheckedParams:
-    return kernel().settle(_params((width, height), given))
-
-
 @cache
 def kernel() -> Preprocess:
     """Return the kernel "preprocess"."""
@@ -182,17 +166,8 @@ def kernel() -> Preprocess:
     return found
 
 
-def prepared(
-    image: ImageLike,
-    params: Params,
-    out: Buffer | None,
-    device: str | None,
-    call: str,
-    width: int | None = None,
-    height: int | None = None,
-) -> Buffer:
+def prepared(source: Buffer, params: Params, out: Buffer | None, call: str) -> Buffer:
     """Run the kernel "preprocess" on a picture; errors name ``call``."""
-    source = on_device(image, device, call, width, height)
     try:
         return kernel().make(source, params, out)
     except DalaError as error:

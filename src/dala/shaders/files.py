@@ -10,9 +10,9 @@ from typing import Final
 from dala.arguments import checked_path
 from dala.budget import Limits
 from dala.errors import StorageError, StorageNotFound
+from dala.gpu.compute.kernel import check_limits
 from dala.gpu.compute.lang.limits import MAX_SOURCE
 from dala.gpu.compute.passes.program import KernelProgram
-from dala.shaders.checks import check_limits
 from dala.shaders.interactive import isf, read_header
 from dala.shaders.toys import shadertoy
 from dala.typing import PathLike

@@ -11,12 +11,14 @@ from typing import Final
 
 from dala.budget import Limits
 from dala.errors import LimitExceeded, ParameterError
+from dala.gpu.compute.kernel import check_limits
 from dala.gpu.compute.lang.limits import MAX_SOURCE
 from dala.gpu.compute.passes.program import MAX_PASSES, KernelProgram, ProgramPass
 from dala.gpu.compute.passes.sizes import PassSize
-from dala.shaders.checks import check_limits, check_names, check_texts
 from dala.shaders.glsl.entry import (
+    NAMED,
     SAMPLER,
+    TEXT,
     Given,
     ShaderText,
     identifier,
@@ -68,8 +70,6 @@ class IsfHeader:
     """The JSON at the start of an ISF file."""
 
     description: str
-    credit: str
-    categories: tuple[str, ...]
     inputs: tuple[IsfInput, ...]
     passes: tuple[IsfPass, ...]
     #: Paths of images, by the names of their variables.
@@ -118,8 +118,6 @@ def read_header(text: str, call: str = "dala.shaders.load") -> IsfHeader:
     paths = {n: str(v["PATH"]) for n, v in imported.items() if isinstance(v, dict) and "PATH" in v}
     return IsfHeader(
         str(data.get("DESCRIPTION") or ""),
-        str(data.get("CREDIT") or ""),
-        tuple(str(c) for c in _list(data.get("CATEGORIES"), str)),
         inputs,
         tuple(passes),
         paths,
@@ -238,9 +236,10 @@ def isf(
     ...     state.render().numpy().tolist()
     [[[255, 0, 0, 255]]]
     """
-    check_texts("isf", fragment=fragment, vertex=vertex, name=name)
+    for argument, value in (("fragment", fragment), ("vertex", vertex), ("name", name)):
+        TEXT.check("isf", argument, value)
     check_limits("isf", limits)
-    check_names("isf", "images", images)
+    NAMED.check_optional("isf", "images", images)
     header = read_header(fragment)
     missing = [n for n in header.imported if n not in (images or {})]
     if missing:

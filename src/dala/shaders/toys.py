@@ -7,9 +7,17 @@ from typing import Final, TypeAlias
 
 from dala.budget import Limits
 from dala.errors import ParameterError
+from dala.gpu.compute.kernel import check_limits
 from dala.gpu.compute.passes.program import KernelProgram, ProgramPass
-from dala.shaders.checks import check_limits, check_names, check_texts
-from dala.shaders.glsl.entry import SAMPLER, Given, ShaderText, identifier, make_kernel
+from dala.shaders.glsl.entry import (
+    NAMED,
+    SAMPLER,
+    TEXT,
+    Given,
+    ShaderText,
+    identifier,
+    make_kernel,
+)
 from dala.shaders.glsl.tree import FLOAT, INT, VEC2, VEC3, VEC4, GlslType
 from dala.shaders.sound import toy
 from dala.typing import ImageLike, NDArray
@@ -90,11 +98,11 @@ def shadertoy(
     [[64, 128, 128, 255], [191, 128, 128, 255]]
     """
     call = "shadertoy"
-    check_texts(call, image=image, common=common, name=name, edge=edge)
     check_limits(call, limits)
-    check_names(call, "buffers", buffers)
+    NAMED.check_optional(call, "buffers", buffers)
     texts = {**(buffers or {}), "image": image}
-    check_texts(call, **texts)
+    for argument, text in {**texts, "common": common, "name": name, "edge": edge}.items():
+        TEXT.check(call, argument, text)
     if not set(buffers or {}) <= set(_BUFFERS):
         expected = "texts of buffers 'A' to 'D'"
         raise ParameterError.invalid(call, "buffers", expected, buffers, "Write {'A': text}.")

@@ -245,7 +245,8 @@ class StudioApp(Closing):
                 task = asyncio.create_task(answer(data or ""))
                 working.add(task)
                 task.add_done_callback(working.discard)
-                if session.is_quick(data):
+                short = data if isinstance(data, str) and len(data) < 200 else ""
+                if '"seen"' in short or '"view"' in short:
                     await task  # acknowledgements must not wait for a turn
         except (WebSocketDisconnect, RuntimeError):
             pass  # the page has gone

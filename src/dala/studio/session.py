@@ -169,11 +169,6 @@ class StudioSession(Closing):
                 return {}
         return await self._worker.run(lambda: self.do(message)) or {}
 
-    @staticmethod
-    def is_quick(data: str | bytes | None) -> bool:
-        """Return whether a message is answered without a thread."""
-        return isinstance(data, str) and len(data) < 200 and ('"seen"' in data or '"view"' in data)
-
     def trust(self, path: Path) -> None:
         """Allow the files that a scene file names which the user gave, not a page."""
         if kind_of(path) != "json":

@@ -94,8 +94,6 @@ def still(picture: PageImage, source: WebSource, device: str) -> tuple[PageImage
 def _result(picture: PageImage, source: FilterSource, device: str) -> NDArray:
     from PIL import Image
 
-    from dala.media.filters.pipeline import FramePipeline
-
     with Image.open(io.BytesIO(picture.data)) as opened:
         image = opened.convert("RGBA")
     if source.size is not None:

@@ -14,7 +14,7 @@ from dala.gpu.compute import buffer_zeros, from_array, kernel, run_kernel
 from dala.gpu.compute.engines.base import Link, Task, Tensor
 from dala.gpu.compute.engines.webgpu.adapters import list_adapters
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
-from dala.gpu.compute.engines.webgpu.limits import DEFAULT, DOWNLEVEL
+from dala.gpu.compute.engines.webgpu.limits import DEFAULT, DOWNLEVEL, workgroup_bytes
 from dala.gpu.compute.engines.webgpu.recorded.engine import RecordingEngine
 from dala.gpu.compute.engines.webgpu.wgsl.blur import forms
 from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import Finish
@@ -23,7 +23,6 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur.strips import BlurStrip
 from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.blur.tiles import BlurTile
 from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat
-from dala.gpu.compute.engines.webgpu.wgsl.workgroups import workgroup_bytes
 from dala.gpu.compute.kernel import get
 from tests.support.engines import NO_ADAPTER
 

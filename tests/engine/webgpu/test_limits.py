@@ -25,8 +25,8 @@ from dala.gpu.compute.engines import instances
 from dala.gpu.compute.engines.webgpu import limits as webgpu_limits
 from dala.gpu.compute.engines.webgpu.adapters import list_adapters
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+from dala.gpu.compute.engines.webgpu.limits import workgroup_bytes
 from dala.gpu.compute.engines.webgpu.wgsl.joining import JoinedInputs, join_inputs
-from dala.gpu.compute.engines.webgpu.wgsl.workgroups import workgroup_bytes
 from dala.gpu.shaders.device import compile_on
 from dala.gpu.shaders.wgsl import reflect
 from tests.support.engines import NO_ADAPTER, evaluate, run

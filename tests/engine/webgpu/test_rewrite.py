@@ -14,8 +14,7 @@ from dala.gpu.compute import Pipeline, buffer_zeros, from_array, kernel
 from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary, find_ranges
 from dala.gpu.compute.engines.webgpu.rewrite.simplify import simplify
-from dala.gpu.compute.engines.webgpu.rewrite.straight import LoopVariants, without_slots
-from dala.gpu.compute.engines.webgpu.rewrite.uniform import Uniforms
+from dala.gpu.compute.engines.webgpu.rewrite.uniform import LoopVariants, Uniforms, without_slots
 from dala.gpu.compute.engines.webgpu.wgsl.shader import choose_pattern, write_shader
 from dala.gpu.compute.kernel import get
 from dala.gpu.compute.lang.ir import SetSlot, statements, values

@@ -12,7 +12,7 @@ from dala.errors import ParameterError, ShapeError
 from dala.gpu.compute import buffer_zeros, from_array
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.media import gpu
-from dala.media.filters.neighborhoods.morphology import structuring_element
+from dala.media.filters.neighborhoods import structuring_element
 from tests.support.pictures import photo
 
 BORDERS = {

@@ -8,8 +8,7 @@ from statistics import fmean
 
 import pytest
 
-from dala.media.live.backoff import Backoff
-from dala.media.live.slots import SlotClock
+from dala.media.live.slots import Backoff, SlotClock
 
 HOUR = 3600
 

@@ -239,7 +239,7 @@ def test_sixteen_bits_are_kept(tmp_path, suffix, shape):
 
 
 def test_sixteen_bits_are_upright(tmp_path):
-    from dala.media.pictures.deep import upright
+    from dala.media.pictures.plugins import upright
 
     picture = np.arange(6, dtype=np.uint8).reshape(2, 3) * 40
     from PIL import ImageOps

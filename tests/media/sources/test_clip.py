@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dala.errors import ParameterError
-from dala.media.sources import views
+from dala.media.sources import feed as views
 from dala.media.sources.clip import ClipTimes
 from dala.media.sources.easing import easing
 from dala.media.sources.open import open_source

@@ -167,7 +167,7 @@ def test_every_property_of_a_reader(tmp_path):
         getattr(reader, name)
     assert (reader.width, reader.height, reader.has_audio, reader.rotation) == (2, 1, False, 0)
     assert repr(reader) == f"<Reader {str(path)!r} 2x1 gif, 1 frames>"
-    assert [f.format for f in reader.borrow()] == ["rgba"]
+    assert [f.format for f in reader] == ["rgba"]
     reader.close()
     reader.close()
     with pytest.raises(FreedError, match="is closed"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 from fractions import Fraction
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -13,10 +12,8 @@ import pytest
 import dala
 from dala.errors import FreedError, UnknownKernel, VideoError
 from dala.gpu.compute.engines.cpu.native import compiled
-from dala.media import Frame, FramePipeline, Scene, video
-from dala.media.video.borrowed import BorrowedFrame
+from dala.media import Frame, FramePipeline, Scene
 from dala.media.video.chain import VideoChain
-from tests.media.video.clips import encode, source
 
 FILTERS = [("blur", {"radius": 3, "sigma": 1.5}), ("contrast", {"value": 0.2}), "sepia"]
 
@@ -129,50 +126,6 @@ def test_refusals():
         chain.close()
         with pytest.raises(FreedError, match="closed"):
             chain.stream([frame(1)])
-
-
-# borrowed planes -------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("size", "pixels", "kinds"),
-    [
-        ("128x48", "yuv420p", {BorrowedFrame}),  # rows without a gap
-        ("100x40", "yuv420p", {Frame}),  # rows are padded in the decoder's memory
-        ("128x48", "yuv420p10le", {BorrowedFrame}),  # cut to bytes, in memory of their own
-        ("64x48", "yuv444p", {Frame}),
-    ],
-)
-def test_borrowed_planes_equal_copied_ones(tmp_path, size, pixels, kinds):
-    pictures = [f.reformat(format=pixels) for f in islice(source("testsrc2", size), 4)]
-    path = tmp_path / "clip.mkv"
-    encode(path, pictures, codec="ffv1", pixels=pixels)
-    with dala.device("cpu"), VideoChain(FILTERS) as chain:
-        assert chain.shares_memory
-        with video.open(path, format="native") as reader:
-            copied = [(f.pts, np.array(f)) for f in chain.stream(reader)]
-        with video.open(path, format="native") as reader:
-            seen = []
-            given = (seen.append(type(f)) or f for f in reader.borrow())
-            made = [(f.pts, f.time_base, np.array(f)) for f in chain.stream(given)]
-            assert next(reader, None) is None  # both ways share one end
-    assert set(seen) == kinds
-    assert len(made) == len(copied) == 4
-    for (pts, planes), (borrowed_pts, base, got) in zip(copied, made, strict=True):
-        assert (borrowed_pts, base) == (pts, Fraction(1, 1000))
-        assert np.array_equal(got, planes)
-
-
-def test_borrowed_planes_share_memory(tmp_path):
-    pictures = [f.reformat(format="yuv420p") for f in islice(source("testsrc2", "128x48"), 2)]
-    path = tmp_path / "clip.mkv"
-    encode(path, pictures, codec="ffv1", pixels="yuv420p")
-    with video.open(path, format="native", device="cpu") as reader:
-        decoded = reader._next()
-        one = reader._made(decoded, borrow=True)
-    addresses = [np.array(p, copy=False).ctypes.data for p in one.planes]
-    assert addresses == [plane.buffer_ptr for plane in decoded.planes]
-    assert (one.width, one.height, one.format) == (128, 48, "i420")
-    flat = np.concatenate([np.array(p).reshape(-1) for p in one.planes])
-    assert np.array_equal(flat, decoded.to_ndarray().reshape(-1))
 
 
 # planes to planes ---------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def test_reading_keeps_frames_on_the_gpu(device, clip, monkeypatch):
     opened: dict[str, object] = {}
 
     def hardware(self):
-        opened.update(opening.options_for(self._engine))
+        opened.update(opening.options_for(self._engine, True))
 
     monkeypatch.setattr(opening.VideoInput, "_hardware", hardware)
     monkeypatch.setattr(opening.VideoInput, "_pick", lambda self: self.container.streams.video[0])
@@ -149,6 +149,32 @@ def test_reading_keeps_frames_on_the_gpu(device, clip, monkeypatch):
     assert opened["is_hw_owned"] is True
     for frame, one in zip(frames, wanted, strict=True):
         assert np.array_equal(frame.pixels.numpy(), one)
+
+
+def test_what_nvdec_leaves_to_the_cpu_is_said(device, clip, monkeypatch):
+    """PyAV decodes on the CPU what NVDEC refuses: its frames are not on the GPU."""
+    from dala.media.video.decoding.input import VideoInput
+
+    monkeypatch.setattr(VideoInput, "_hardware", lambda self: None)
+    monkeypatch.setattr(VideoInput, "_pick", lambda self: self.container.streams.video[0])
+    said = "NVDEC does not decode such a video"
+    with pytest.warns(UserWarning, match=said), video.open(clip, device="cuda:7") as reader:
+        assert {frame.device for frame in reader} == {"cuda:7"}
+
+
+def test_frames_are_downloaded_to_be_deinterlaced(device, clip, monkeypatch):
+    from dala.media.video.decoding import input as opening
+    from dala.media.video.decoding.decoder import Decoder
+
+    decode = Decoder._decoded
+    monkeypatch.setattr(
+        Decoder, "_decoded", lambda self: (GpuFrame(f, "nv12") for f in decode(self))
+    )
+    monkeypatch.setattr(opening.VideoInput, "_hardware", lambda self: None)
+    monkeypatch.setattr(opening.VideoInput, "_pick", lambda self: self.container.streams.video[0])
+    with video.open(clip, device="cuda:7", deinterlace=True) as reader:
+        assert len(list(reader)) == 12
+        assert not any("NVDEC" in text for text in reader.notices)
 
 
 def test_without_nvdec_the_cpu_decodes_and_says_so(device, clip):

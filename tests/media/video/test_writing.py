@@ -14,9 +14,9 @@ from dala.errors import DeviceUnavailable, ParameterError, VideoError
 from dala.gpu.compute import from_array
 from dala.media import Frame, video
 from dala.media.notices import MediaNotice, collected
-from dala.media.video.output import hardware
-from dala.media.video.output.hardware import EncoderChoice, choose_encoder
+from dala.media.video.output import opening as hardware
 from dala.media.video.output.layouts import PRORES, choose_layout, encoded_picture
+from dala.media.video.output.opening import EncoderChoice, choose_encoder
 from tests.media.video.clips import av
 from tests.media.video.written import glass, plain
 

@@ -40,7 +40,7 @@ from dala.batch.video.work import (
 from dala.errors import ParameterError, counted, error_line
 from dala.media.video.chunks.index import VideoIndex, VideoPart, split_video
 from dala.media.video.encode import MAX_THREADS, default_codec, default_threads, find_encoder
-from dala.media.video.output.hardware import check_encoder, hardware_choice
+from dala.media.video.output.opening import check_encoder, hardware_choice
 from dala.media.video.suffixes import VIDEO_SUFFIXES
 from dala.notices import collected
 from dala.options import takes

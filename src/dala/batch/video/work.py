@@ -34,11 +34,15 @@ from dala.batch.tasks import (
 from dala.errors import DalaError, VideoError
 from dala.media.filters.plans import Filter
 from dala.media.frame import Frame
-from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
-from dala.media.video.chunks.encoding import EncodedPart, EncoderSettings, encode_part, part_chain
 from dala.media.video.chunks.index import HIDING, VideoIndex, VideoPart, index_video, split_video
-from dala.media.video.chunks.packets import PacketReader
+from dala.media.video.chunks.packets import (
+    EncodedPart,
+    EncoderSettings,
+    PacketReader,
+    encode_part,
+    part_chain,
+)
 from dala.media.video.chunks.stitching import Stitched, stitch
 from dala.media.video.decoding.planes import open_planes
 from dala.media.video.options import DecodeOptions
@@ -280,7 +284,7 @@ def _stages(task: BatchTask, device: str | None) -> Iterator[VideoChain]:
     with make(**first[1], device=device) as background:
         rest = list(chain[1:])
 
-        def filters(frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+        def filters(frame: Frame) -> Sequence[Filter]:
             return [*background.filters(frame), *rest]
 
         with part_chain(filters, device) as stages:

@@ -6,8 +6,9 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import chain as joined
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dala import forks
 from dala.cli.common import chain, inputs
@@ -20,7 +21,6 @@ from dala.notices import notify
 
 if TYPE_CHECKING:
     from dala.media import Frame
-    from dala.media.video.borrowed import BorrowedFrame
     from dala.media.video.chain import VideoChain
     from dala.media.video.files import Reader
     from dala.media.video.source import VideoSource
@@ -32,13 +32,19 @@ if TYPE_CHECKING:
 ENCODE: Final = ("alpha", "retime", "loop", "device")
 
 
-def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str, float]:
+class Work(NamedTuple):
+    """What was done: the device, the results, the failures, and how long it took."""
+
+    device: str = ""
+    made: Sequence[Report] = ()
+    failed: Sequence[Report] = ()
+    seconds: float = 0.0
+
+
+def run(args: argparse.Namespace, name: str, out: str) -> Work:
     """Filter a video.
 
     The decodable frames of a damaged video are filtered and saved.
-
-    Returns:
-        The device, a report of the result, an error ("" for none), and the time in seconds.
     """
     from dala.media.video.animated.facts import animation_kind
     from dala.media.video.animated.reader import AnimationReader
@@ -65,13 +71,16 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str
     damage: list[VideoError] = []
     with ExitStack() as held:
         source, stages = _start(name, filters, options, args.device, held)
-        if isinstance(source, AnimationReader):
-            _check_pixels(source, pictures.max_pixels)
+        moves = isinstance(source, AnimationReader)
+        if moves and source.width * source.height > pictures.max_pixels:
+            raise ParameterError(
+                f"{source.name} has {source.width} x {source.height} pixels, more than "
+                f"max_pixels={pictures.max_pixels:,}. Raise it if you trust the file."
+            )
         progress = held.enter_context(Progress(_count(source), "frames"))
-        given = source.borrow() if filters and stages.shares_memory else source
-        whole = _until_damage(given, damage)
-        frames = stages.stream(whole) if filters else cast("Iterator[Frame]", whole)
-        if isinstance(source, AnimationReader) and animated is None and not encoding.alpha:
+        whole = _until_damage(source, damage)
+        frames = stages.stream(whole) if filters else whole
+        if moves and animated is None and not encoding.alpha:
             frames = _opaque(frames, pictures.background, out)
         first = next(frames, None)
         if first is None:
@@ -79,7 +88,7 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str
         tracks = None
         if animated is not None and options.audio and not remote and source.has_audio:
             notify(f"{out}: {animated} has no sound; that of {name} is left out.")
-        elif animated is None and not remote and not isinstance(source, AnimationReader):
+        elif animated is None and not remote and not moves:
             tracks = _tracks_of(source, args, options, encoding.retime)
             held.callback(tracks.close)  # if no writer takes it
         if tracks is None and _changes_sound(args):
@@ -95,27 +104,18 @@ def run(args: argparse.Namespace, name: str, out: str) -> tuple[str, Report, str
         encoding = replace(encoding, fps=source.fps, tracks_from=tracks, pixel_aspect=aspect)
         with open_writer(out, encoding) as sink:
             made: Report = {"in": name, "out": out, "width": first.width, "height": first.height}
-            frame: Frame | None = first
+            frames = joined([first], frames)
             del first  # a frame that is referenced keeps its memory from being reused
-            while frame is not None:
+            for frame in frames:
                 sink.write(frame, copy=False)
                 progress.step()
-                frame = None
-                frame = next(frames, None)
     made["frames"] = progress.done
-    wrong = ""
+    failed: list[Report] = []
     if damage:
         were = "was" if progress.done == 1 else "were"
-        wrong = f"{damage[0]} {counted(progress.done, 'frames')} {were} saved to {out!r}."
-    return stages.device, made, wrong, progress.seconds
-
-
-def _check_pixels(source: Reader, most: int) -> None:
-    if source.width * source.height > most:
-        raise ParameterError(
-            f"{source.name} has {source.width} x {source.height} pixels, more than "
-            f"max_pixels={most:,}. Raise it if you trust the file."
-        )
+        saved = f"{damage[0]} {counted(progress.done, 'frames')} {were} saved to {out!r}."
+        failed = [{"in": name, "error": saved}]
+    return Work(stages.device, [made], failed, progress.seconds)
 
 
 def _opaque(frames: Iterator[Frame], background: ColorLike, out: str) -> Iterator[Frame]:
@@ -172,9 +172,7 @@ def _count(source: Reader) -> int | None:
     return source.frames
 
 
-def _until_damage(
-    given: Iterable[Frame | BorrowedFrame], damage: list[VideoError]
-) -> Iterator[Frame | BorrowedFrame]:
+def _until_damage(given: Iterable[Frame], damage: list[VideoError]) -> Iterator[Frame]:
     """Yield frames until the video is damaged; the error is appended to ``damage``."""
     try:
         yield from given

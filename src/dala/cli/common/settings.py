@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from dala.cli.common.places import result_of
+from dala.cli.common.verbosity import result_of
 from dala.errors import ParameterError, did_you_mean
 from dala.folders import user_folder
 

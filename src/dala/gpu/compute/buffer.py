@@ -21,7 +21,6 @@ from dala.errors import (
 )
 from dala.gpu.compute.arrays.exchange import ExchangedArray
 from dala.gpu.compute.arrays.methods import ArrayMethods
-from dala.gpu.compute.arrays.shown import ShownArray
 from dala.gpu.compute.convert import ArrayLike, ShapeLike, as_array, checked_shape, to_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE, NUMPY, DtypeLike, dtype_name
 from dala.gpu.compute.engines import auto
@@ -43,7 +42,7 @@ NARROWER: Final = {
 _PlanKey: TypeAlias = tuple[Engine, str, tuple[int, ...], bool]
 
 
-class Buffer(ArrayMethods, ExchangedArray, ShownArray, Closing):
+class Buffer(ArrayMethods, ExchangedArray, Closing):
     """An array in the memory of a device. Make one with :func:`dala.gpu.compute.buffer`.
 
     Operators, indexing and reductions work as on NumPy arrays. The result of an operator is
@@ -66,18 +65,9 @@ class Buffer(ArrayMethods, ExchangedArray, ShownArray, Closing):
     """
 
     __slots__ = (
-        "__weakref__",
-        "_key",
-        "_storage",
-        "dtype",
-        "engine",
-        "nbytes",
-        "node",
-        "origin",
-        "readonly",
-        "shape",
-        "transient",
-    )
+        "__weakref__", "_key", "_storage", "dtype", "engine", "nbytes", "node", "origin",
+        "readonly", "shape", "transient",
+    )  # fmt: skip
 
     def __init__(
         self,

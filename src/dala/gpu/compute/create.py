@@ -178,7 +178,8 @@ def from_dlpack(x: SupportsDLPack, *, device: str | None = None) -> Buffer:
             return Buffer(
                 engine, storage, shape, dtype_name(dtype, call="from_dlpack"), readonly=readonly
             )
-        array = np.from_dlpack(x) if hasattr(x, "__dlpack__") else np.asarray(x)
+        old = hasattr(x, "__cuda_array_interface__") and not hasattr(x, "__dlpack__")
+        array = np.asarray(x) if old else np.from_dlpack(x)
     except DalaError:
         raise
     except (BufferError, RuntimeError, TypeError, AttributeError) as first:

@@ -32,10 +32,7 @@ if TYPE_CHECKING:
 
 
 def run_kernel(
-    kernel: Runnable | str,
-    inputs: Sequence[Buffer],
-    output: Buffer,
-    params: Params = NO_PARAMS,
+    kernel: Runnable | str, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
 ) -> None:
     """Run a kernel on input buffers and write the result to an output buffer.
 
@@ -58,10 +55,7 @@ def run_kernel(
 
 
 async def run_kernel_async(
-    kernel: Runnable | str,
-    inputs: Sequence[Buffer],
-    output: Buffer,
-    params: Params = NO_PARAMS,
+    kernel: Runnable | str, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS
 ) -> None:
     """Run a kernel without blocking the event loop, and return once the output is written.
 
@@ -73,13 +67,7 @@ async def run_kernel_async(
     [-0.5, 2.0]
     """
     await stream.default().run_async(
-        {
-            "op": "run_kernel",
-            "kernel": kernel,
-            "inputs": inputs,
-            "output": output,
-            "params": params,
-        }
+        {"op": "run_kernel", "kernel": kernel, "inputs": inputs, "output": output, "params": params}
     )
 
 

@@ -54,10 +54,7 @@ class Kernel(Runnable):
     __doc__ = InstanceDoc(__doc__)
 
     def __init__(
-        self,
-        name: str,
-        decl: KernelDecl | Callable[[], KernelDecl],
-        limits: Limits | None = None,
+        self, name: str, decl: KernelDecl | Callable[[], KernelDecl], limits: Limits | None = None
     ) -> None:
         self.name = name
         #: Limits of each call, or None.
@@ -223,13 +220,9 @@ class Kernel(Runnable):
         [2.0, 4.0]
         """
         if params is not None and not all(isinstance(p, str) for p in params):
-            raise ParameterError.invalid(
-                "Kernel.register",
-                "params",
-                "a list of names such as ['amount']",
-                params,
-                "Types and defaults belong in the function.",
-            )
+            expected = "a list of names such as ['amount']"
+            advice = "Types and defaults belong in the function."
+            raise ParameterError.invalid("Kernel.register", "params", expected, params, advice)
         return _register(name, source, inputs, params, limits)
 
     @staticmethod
@@ -271,7 +264,7 @@ def _register(
             "Kernel.register", "name", "a non-empty str without lone surrogates", name
         )
     _refuse_builtin(name)
-    _check_limits("Kernel.register", limits)
+    check_limits("Kernel.register", limits)
     if isinstance(source, Kernel):
         limits = limits or source.limits
         decl = source.decl
@@ -283,7 +276,8 @@ def _register(
     return made
 
 
-def _check_limits(call: str, limits: Limits | None) -> None:
+def check_limits(call: str, limits: object) -> None:
+    """Raise unless limits are those of ``dala.limits``, or None."""
     if limits is not None and not isinstance(limits, Limits):
         raise ParameterError.invalid(call, "limits", "dala.limits(...) or None", limits)
 
@@ -322,7 +316,7 @@ def kernel(
     """
     if source is None:
         return lambda function: kernel(function, name=name, limits=limits)
-    _check_limits("kernel", limits)
+    check_limits("kernel", limits)
     if isinstance(source, str):
         name = name or _name_in(source)
     elif name is None:
@@ -349,10 +343,7 @@ def _name_in(text: str) -> str:
 
 
 def _declare(
-    name: str,
-    source: str | KernelFunction,
-    inputs: int | None,
-    params: Sequence[str] | None,
+    name: str, source: str | KernelFunction, inputs: int | None, params: Sequence[str] | None
 ) -> tuple[KernelDecl, KernelDecl | Callable[[], KernelDecl]]:
     """Return the declaration, and a way to make it again: of text, a function that holds little."""
     if isinstance(source, str):

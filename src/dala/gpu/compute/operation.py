@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from dala.errors import (
-    DalaError,
-    DtypeMismatch,
-    ParameterError,
-    ShapeError,
-    ShapeMismatch,
-)
+from dala.errors import DalaError, DtypeMismatch, ParameterError, ShapeError, ShapeMismatch
 from dala.gpu.compute.buffer import Buffer, allocate, overlap
 from dala.gpu.compute.call.arguments import pack
 from dala.gpu.compute.call.checks import IMAGE_SHAPES, check_buffers, check_types, in_place_error
@@ -32,12 +26,7 @@ from dala.gpu.compute.call.plans import BoundCall, Values
 from dala.gpu.compute.engines.base import Engine, Task, Tensor
 from dala.gpu.compute.kernel import Kernel
 from dala.gpu.compute.lang.ir import Program
-from dala.gpu.compute.params import (
-    CheckedValue,
-    CheckedValues,
-    Parameter,
-    check_values,
-)
+from dala.gpu.compute.params import CheckedValue, CheckedValues, Parameter, check_values
 from dala.gpu.compute.runnable import Runnable
 from dala.typing import NDArray, Params, ParamValue
 
@@ -171,12 +160,8 @@ class Operation(Runnable):
     def want(self, output: Tensor, wanted: Tensor) -> None:
         """Raise if an output does not have the wanted shape and dtype."""
         if output.shape != wanted.shape:
-            raise self.wrong_shape(
-                "output",
-                f"of shape {wanted.shape}",
-                output.shape,
-                f"Use buffer_zeros({wanted.shape}, {wanted.dtype!r}).",
-            )
+            advice = f"Use buffer_zeros({wanted.shape}, {wanted.dtype!r})."
+            raise self.wrong_shape("output", f"of shape {wanted.shape}", output.shape, advice)
         if output.dtype != wanted.dtype:
             raise self.wrong_dtype("output", f"of dtype {wanted.dtype!r}", output.dtype)
 
@@ -268,11 +253,7 @@ class Operation(Runnable):
         return call, pack(kernel.decl, program, values)
 
     def _task(
-        self,
-        engine: Engine,
-        inputs: Sequence[Buffer],
-        output: Buffer,
-        values: OperationValues,
+        self, engine: Engine, inputs: Sequence[Buffer], output: Buffer, values: OperationValues
     ) -> Task:
         tensors = tuple(Tensor(b.shape, b.dtype) for b in inputs)
         target = Tensor(output.shape, output.dtype)
@@ -325,13 +306,9 @@ class Operation(Runnable):
         import textwrap
 
         if target != "python":
-            raise ParameterError.invalid(
-                "Kernel.source",
-                "target",
-                f"'python' for the operation {self.name!r}",
-                target,
-                "Each device has its own code for it.",
-            )
+            expected = f"'python' for the operation {self.name!r}"
+            advice = "Each device has its own code for it."
+            raise ParameterError.invalid("Kernel.source", "target", expected, target, advice)
         return textwrap.dedent(inspect.getsource(type(self).define))
 
 

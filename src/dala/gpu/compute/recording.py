@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dala.gpu.compute.buffer import Buffer, check_dtype
 from dala.gpu.compute.dtypes import ITEMSIZE
@@ -33,20 +33,9 @@ from dala.gpu.compute.engines.webgpu.recorded.engine import (
 from dala.typing import NDArray
 
 __all__ = [
-    "Expr",
-    "Guard",
-    "Number",
-    "Plan",
-    "PlanBuffer",
-    "PlanStep",
-    "Recorder",
-    "ShaderCache",
-    "Trace",
-    "cos",
-    "evaluate",
-    "holds",
-    "sin",
-]
+    "Expr", "Guard", "Number", "Plan", "PlanBuffer", "PlanStep", "Recorder", "ShaderCache",
+    "Trace", "cos", "evaluate", "holds", "sin",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -105,27 +94,22 @@ class Plan:
 
     def at(self, values: Mapping[str, Number]) -> Plan:
         """Return the plan for values of its symbols, all numbers plain."""
-        buffers = tuple(
-            PlanBuffer(
-                int(evaluate(b.nbytes, values)),
-                evaluate(b.table, values).tobytes()
-                if b.table is not None
-                else _filled(b.data, b.words, values),
-                role=b.role,
-            )
-            for b in self.buffers
-        )
+
+        def number(expr: Expr) -> int:
+            return int(evaluate(expr, values))
+
+        def filled(b: PlanBuffer) -> bytes | None:
+            if b.table is None:
+                return _filled(b.data, b.words, values)
+            return bytes(evaluate(b.table, values))
+
+        buffers = tuple(PlanBuffer(number(b.nbytes), filled(b), role=b.role) for b in self.buffers)
         steps = tuple(
-            PlanStep(
-                s.source,
-                s.buffers,
-                _filled(s.block, s.words, values) or b"",
-                (),
-                int(evaluate(s.groups, values)),
-            )
+            replace(s, block=_filled(s.block, s.words, values) or b"", words=(),
+                groups=number(s.groups))
             for s in self.steps
-        )
-        shape = tuple(int(evaluate(n, values)) for n in self.shape)
+        )  # fmt: skip
+        shape = tuple(map(number, self.shape))
         return Plan(steps, buffers, shape, self.dtype, (), self.swaps)
 
 

@@ -179,10 +179,7 @@ class Runnable(ABC):
     @overload
     def __call__(self, *inputs: KernelInput, out: _Out, **params: ParamValue) -> _Out: ...
     def __call__(  # type: ignore[misc] # mypy misses that *inputs accepts the first one too
-        self,
-        *inputs: KernelInput,
-        out: Buffer | NDArray | None = None,
-        **params: ParamValue,
+        self, *inputs: KernelInput, out: Buffer | NDArray | None = None, **params: ParamValue
     ) -> KernelInput:
         """Run on buffers, arrays, tensors or pictures; return the output: ``out``, or a new one.
 

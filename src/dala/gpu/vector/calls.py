@@ -121,7 +121,7 @@ def fill(s: Surface, path: Path | int, paint: Paint, rule: str = "nonzero") -> N
         paint: A color, gradient or pattern.
         rule: "nonzero" or "evenodd": what is inside where contours overlap.
     """
-    place = shapes.place("fill", "rule", rules, rule)
+    place = rules.place("fill", "rule", rule)
     _fill(s, "fill", _path("fill", path, stored=True), paint, place)
 
 
@@ -434,7 +434,7 @@ def clip(s: Surface, path: Path, rule: str = "nonzero") -> Iterator[None]:
         path: The path. A clip in a clip is the inside of both.
         rule: "nonzero" or "evenodd": what is inside where contours overlap.
     """
-    place = shapes.place("clip", "rule", rules, rule)
+    place = rules.place("clip", "rule", rule)
     shape = cast("bytes", _path("clip", path))
     with saved(s, "clip", bytes((OPCODES["clip_shape"], place)) + shape):
         yield

@@ -14,7 +14,7 @@ from dala.errors import CommandError
 from dala.gpu import command as command  # declares the opcodes
 from dala.gpu.color import rgba_of
 from dala.gpu.path.numbers import LIMIT, numbers, turn
-from dala.gpu.protocol import OPCODES, DrawCommand, FieldKind, as_int
+from dala.gpu.protocol import OPCODES, DrawCommand, as_int
 from dala.gpu.protocol import cap as caps
 from dala.gpu.protocol import join as joins
 from dala.gpu.vector.fields import MAX_NUMBERS
@@ -34,15 +34,6 @@ _PLAIN: Final = ((0, 0, _LIMIT, 0.0), ())
 _FILL: Final = struct.Struct("<BBQ4s")
 _STROKE: Final = struct.Struct("<BdBBddQ4sI")
 _FILL_SHAPE, _STROKE_SHAPE = OPCODES["fill_shape"], OPCODES["stroke_shape"]
-
-
-def place(call: str, argument: str, kind: FieldKind, value: str) -> int:
-    """Return the number of a choice."""
-    try:
-        return kind.names.index(value)
-    except ValueError:
-        expected = " or ".join(map(repr, kind.names))
-        raise CommandError.invalid(call, argument, expected, value) from None
 
 
 def pen(
@@ -65,7 +56,7 @@ def pen(
         expected = f"at most {MAX_NUMBERS} lengths of at least 0"
         raise CommandError.invalid(call, "dash", expected, dash)
     miter, offset = numbers(call, "miter offset", (miter, offset))
-    places = place(call, "cap", caps, cap), place(call, "join", joins, join)
+    places = caps.place(call, "cap", cap), joins.place(call, "join", join)
     return (*places, miter, offset), lengths
 
 

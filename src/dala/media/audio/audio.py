@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
@@ -13,24 +13,24 @@ from dala.budget import check_deadline
 from dala.errors import ParameterError
 from dala.errors.describing import KnownAttributes
 from dala.media.audio.checks import (
+    CURVE,
     LAYOUT,
     LAYOUTS,
     USUAL,
     Samples,
     Seconds,
+    apply_fades,
     as_samples,
     check_number,
     check_rate,
     check_room,
     check_time,
     from_decibels,
+    pan_mono,
+    pan_stereo,
 )
 from dala.media.audio.processing import SoundEffects
-from dala.media.audio.samples import CURVE, apply_fades, pan_mono, pan_stereo
 from dala.typing import NDArray, PathLike
-
-if TYPE_CHECKING:
-    pass
 
 
 class Audio(KnownAttributes, SoundEffects):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
@@ -66,6 +67,7 @@ class SoundGraph:
         return pulled(self._sink.pull)
 
 
+@dataclass(eq=False)
 class FilterStream:
     """A chain of filters over blocks of samples, aligned with the input.
 
@@ -86,37 +88,30 @@ class FilterStream:
     [[0.5], [0.5], [0.5]]
     """
 
-    def __init__(
-        self,
-        call: str,
-        steps: Sequence[Step],
-        rate: int,
-        layout: str,
-        *,
-        lead: int = 0,
-        drop: int = 0,
-        pad: int = 0,
-        total: Callable[[int], int] | None = None,
-        side: Samples | None = None,
-    ) -> None:
-        self.rate = rate
-        self.layout = layout
-        self._call = call
-        names = " and ".join(name for name, _ in steps) or "the conversion"
-        self._errors = partial(ffmpeg_errors, f"{call}: {names} failed", AudioError)
-        self._drop = drop
-        self._pad = pad
-        self._total = total
-        self._pushed = 0
-        self._count = 0
-        self._made = 0
-        self._nothing = silent(0, layout)
+    call: str
+    steps: Sequence[Step]
+    rate: int
+    layout: str
+    _: KW_ONLY
+    lead: int = 0
+    drop: int = 0
+    pad: int = 0
+    total: Callable[[int], int] | None = None
+    side: Samples | None = None
+
+    def __post_init__(self) -> None:
+        names = " and ".join(name for name, _ in self.steps) or "the conversion"
+        self._errors = partial(ffmpeg_errors, f"{self.call}: {names} failed", AudioError)
+        self._pushed = self._count = self._made = 0
+        self._nothing = silent(0, self.layout)
+        side = self.side
         with self._errors():
-            self._graph = SoundGraph(steps, rate, layout, inputs=1 if side is None else 2)
+            inputs = 1 if side is None else 2
+            self._graph = SoundGraph(self.steps, self.rate, self.layout, inputs=inputs)
             if side is not None:
                 self._graph.push(side, 0, number=1)
                 self._graph.end(number=1)
-            self._put(silent(lead, layout))
+            self._put(silent(self.lead, self.layout))
 
     def process(self, block: Samples) -> Samples:
         """Push samples; return the filtered samples that are ready."""
@@ -127,15 +122,15 @@ class FilterStream:
 
     def finish(self) -> Samples:
         """Return the last samples. Nothing may be pushed after."""
-        parts = [self._put(silent(self._pad, self.layout))]
+        parts = [self._put(silent(self.pad, self.layout))]
         with self._errors():
             self._graph.end()
         parts.append(self._cut(self._pull()))
         made = np.concatenate(parts)
-        if self._total is None:
+        if self.total is None:
             return made
         # What is beyond the expected length is the filters' answer to the padding.
-        wanted = self._total(self._count) - (self._made - len(made))
+        wanted = self.total(self._count) - (self._made - len(made))
         if wanted <= len(made):
             return made[: max(wanted, 0)]
         rest = np.zeros((wanted - len(made), made.shape[1]), np.float32)
@@ -144,7 +139,7 @@ class FilterStream:
     def _put(self, block: Samples) -> Samples:
         parts = []
         with self._errors():
-            for at in checked(range(0, len(block), BLOCK), self._call):
+            for at in checked(range(0, len(block), BLOCK), self.call):
                 part = block[at : at + BLOCK]
                 self._graph.push(part, self._pushed)
                 self._pushed += len(part)
@@ -157,9 +152,9 @@ class FilterStream:
 
     def _cut(self, made: Samples) -> Samples:
         """Drop the delay of the filters."""
-        if self._drop:
-            dropped = min(self._drop, len(made))
-            self._drop -= dropped
+        if self.drop:
+            dropped = min(self.drop, len(made))
+            self.drop -= dropped
             made = made[dropped:]
         self._made += len(made)
         if len(made):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from dala.media.audio.checks import Samples
 from dala.media.audio.graph import FilterStream
 from dala.media.video.source import av
 from dala.typing import NDArray
-
-if TYPE_CHECKING:
-    pass
 
 #: What the meter reports for silence.
 _SILENT: Final = -70.0
@@ -106,7 +103,7 @@ class LoudnessMeter(FilterStream):
         # A block shorter than the meter's step of 0.1 s is measured with silence after it.
         step = self.rate // 10 + 1
         short = (-self._count) % step if self._count < 4 * step else 0
-        self._pad = short
+        self.pad = short
         self.finish()
         found = self._last
         return Loudness(

@@ -18,9 +18,7 @@ RECIPES: Final = (
     "histograms",
     "blending",
     "geometry",
-    "neighborhoods.smoothing",
-    "neighborhoods.morphology",
-    "neighborhoods.edges",
+    "neighborhoods",
 )
 
 _lock = forks.rlock()

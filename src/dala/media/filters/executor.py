@@ -35,26 +35,16 @@ MAX_CHAINS = 8
 MAX_RESULTS = 3
 
 
-class PlanarImage(SourceImage):
-    """A picture in several buffers, which steps read as PICTURE, PICTURE - 1 and so on."""
-
-    __slots__ = ("parts",)
-
-    def __init__(self, kind: str, parts: Sequence[Buffer]) -> None:
-        super().__init__(kind, parts[0], parts[0])
-        self.parts = parts
-
-
 @dataclass(eq=False)
 class ResultSlot:
     """A result buffer and the pipeline that writes it."""
 
     pipeline: Pipeline
-    sources: Sequence[Buffer]
+    source: Buffer
     result: Buffer
     params: list[Values]
-    #: The sources that steps read, by number.
-    used: frozenset[int]
+    #: Whether a step reads the source: a program may draw without the picture.
+    reads: bool
     #: The array over the result's memory that every view of it refers to, while one exists.
     view: weakref.ref[NDArray] | None = None
 
@@ -73,12 +63,11 @@ class ResultSlot:
                     raise step.error(error) from error
                 self.params[number] = step.params
 
-    def read(self, sources: Sequence[Buffer]) -> None:
-        """Let the pipeline read these buffers from now on."""
-        for number, source in enumerate(sources):
-            if number in self.used:  # a program may draw without the picture
-                self.pipeline.rebind(self.sources[number], source)
-        self.sources = sources
+    def read(self, source: Buffer) -> None:
+        """Let the pipeline read a buffer from now on."""
+        if self.reads:
+            self.pipeline.rebind(self.source, source)
+        self.source = source
 
     def lend(self) -> NDArray:
         """Return the result's own memory; the slot is free again when the last view is gone."""
@@ -103,8 +92,7 @@ class CompiledChain:
     ) -> None:
         self.device = device
         self._results = results
-        parts = picture.parts if isinstance(picture, PlanarImage) else (picture,)
-        self.sources = [buffer_zeros(p.shape, p.dtype, device=device) for p in parts]
+        self.source = buffer_zeros(picture.shape, picture.dtype, device=device)
         #: Results that the next frame reads.
         self.memory = FrameMemory(remembered([(s.inputs, s.shape, s.dtype) for s in steps]), device)
         #: The inputs of each step: numbers, results of the frame before, or buffers.
@@ -154,7 +142,7 @@ class CompiledChain:
             inputs = [
                 i if isinstance(i, Buffer)
                 else self.memory.before(i.step) if isinstance(i, Previous)
-                else self.sources[PICTURE - i] if i < 0 else made[i]
+                else self.source if i == PICTURE else made[i]
                 for i in given
             ]  # fmt: skip
             stage: Spec = {
@@ -168,8 +156,8 @@ class CompiledChain:
                 pipeline.add(stage)
             except DalaError as error:
                 raise step.error(error) from error
-        used = frozenset(PICTURE - i for s in self.inputs for i in s if type(i) is int and i < 0)
-        return ResultSlot(pipeline, self.sources, result, [step.params for step in steps], used)
+        reads = any(i == PICTURE for s in self.inputs for i in s if type(i) is int)
+        return ResultSlot(pipeline, self.source, result, [step.params for step in steps], reads)
 
     def run(
         self, slot: ResultSlot, picture: SourceImage, steps: Sequence[Step], shares_memory: bool
@@ -180,18 +168,14 @@ class CompiledChain:
                 if isinstance(held, Buffer) and isinstance(value, np.ndarray):
                     held.write(value)
         with tracer.span("upload", self.device) if tracer.on else OFF:
-            if isinstance(picture, PlanarImage):
-                parts = [part.to(self.device) for part in picture.parts]
-            elif shares_memory or isinstance(picture.pixels, Buffer):
-                parts = [picture.buffer(self.device)]
+            if shares_memory or isinstance(picture.pixels, Buffer):
+                slot.read(picture.buffer(self.device))
             else:
-                self.sources[0].write(picture.pixels)
-                parts = self.sources
-        slot.read(parts)
+                self.source.write(picture.pixels)
         try:
             slot.pipeline.run()
         finally:
-            slot.read(self.sources)  # the pipeline must not keep the user's memory alive
+            slot.read(self.source)  # the pipeline must not keep the user's memory alive
 
     def close(self) -> None:
         """Free all buffers; the memory of results that the user holds stays valid."""
@@ -199,7 +183,7 @@ class CompiledChain:
             slot.pipeline.close()
             slot.result.free()
         self.memory.close()
-        for b in (*self.sources, *self.between.values()):
+        for b in (self.source, *self.between.values()):
             b.free()
         self.slots, self.spare, self.inputs = [], None, []
 

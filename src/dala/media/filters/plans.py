@@ -39,10 +39,9 @@ from dala.gpu.compute.operation import Operation, Tensor
 from dala.gpu.compute.params import NUMBER_BYTES, check_params, check_values, exact_key, missing
 from dala.gpu.compute.passes.program import KernelProgram, Previous
 from dala.gpu.compute.runnable import Runnable
-from dala.media.filters.custom import custom_inputs, numbers
 from dala.media.filters.declarations import declared, filter_names
 from dala.media.filters.luts import load_lut
-from dala.media.filters.sizes import settle_size
+from dala.media.filters.sizes import custom_inputs, numbers, settle_size
 from dala.media.images import (
     Shape,
     SourceImage,

@@ -1,16 +1,27 @@
-"""Sizes of filters: the arguments that stand for one in a call, and in files."""
+"""What filters are given besides the picture: sizes, numbers, and inputs of custom kernels."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+import numpy as np
+
+from dala import memory
 from dala.arguments import Integer, Quantity
-from dala.errors import ParameterError
+from dala.errors import DtypeError, ParameterError
+from dala.gpu.compute import Buffer
 from dala.gpu.compute.kernels.filter import FilterSpec
 from dala.gpu.compute.params import PixelSize
+from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.declarations import declared
+from dala.media.images import Shape, second
+from dala.typing import ImageLike, NDArray
+
+if TYPE_CHECKING:
+    from dala.media.filters.plans import FilterValue, Values
+
 
 #: What may stand for the size of a filter with ``sides``.
 SIDES: Final = ("width", "height", "scale")
@@ -87,3 +98,42 @@ def with_size(filter: str, params: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(size, list | tuple) and len(size) == 2 and takes_size(filter):
         return {**params, "size": PixelSize.of(size)}
     return dict(params)
+
+
+def numbers(value: object, name: str, call: str) -> NDArray | Buffer:
+    """Return numbers that a filter reads as an array."""
+    if isinstance(value, Buffer):
+        return value
+    if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
+        memory.check_copy(4 * value.size, call)
+    try:
+        return np.asarray(value, np.float32)
+    except (TypeError, ValueError):
+        raise DtypeError.invalid(call, name, "an array of numbers", value) from None
+
+
+def custom_inputs(
+    kernel: Runnable, given: Values, shape: Shape, origin: str
+) -> dict[str, NDArray | Buffer]:
+    """Take the inputs of a custom kernel besides the picture, by name."""
+    more = kernel.inputs[1 : len(kernel.inputs) - kernel.optional]
+    missed = [n for n in more if n not in given]
+    if missed:
+        raise ParameterError(
+            f"{origin}: {kernel.name} needs the input {missed[0]!r} besides the picture. "
+            f"Give it by name: {missed[0]}=..."
+        )
+    return {
+        n: _custom_input(kernel, n, given.pop(n), shape) for n in kernel.inputs[1:] if n in given
+    }
+
+
+def _custom_input(
+    kernel: Runnable, name: str, value: FilterValue, shape: Shape
+) -> NDArray | Buffer:
+    """Return an input of a custom kernel besides the picture: a second one, or numbers."""
+    if name in kernel.pictures:
+        return second(cast("ImageLike", value), shape, kernel.name)
+    if isinstance(value, np.ndarray) and value.dtype == np.uint8:
+        return value
+    return numbers(value, name, kernel.name)

@@ -129,11 +129,6 @@ class SenderProcess:
         return [Sent(*packet) for packet in answer["sent"]]
 
 
-def in_own_process(muxer: str) -> bool:
-    """Return whether a stream is sent by a process of its own: all that may wait for a network."""
-    return muxer != "hls" and not getattr(sys, "frozen", False)
-
-
 def local(settings: StreamSettings) -> Muxer:
     """Return a stream of this process."""
     try:
@@ -229,8 +224,7 @@ class Connection:
         self._process: SenderProcess | None = None
         #: Why it ended; None while it runs and after ``finish``.
         self.error: Exception | None = None
-        self.connected = False
-        self.ended = False
+        self.connected = self.ended = False
         #: When the call of FFmpeg that runs now began; None between calls.
         self.busy_since: float | None = None
         self._thread = forks.thread(self._run, name="dala live sender")
@@ -327,7 +321,8 @@ class Connection:
             where.folder.mkdir(parents=True, exist_ok=True)
         if where.muxer == "camera":
             return CameraTransport(where, settings)
-        if not in_own_process(where.muxer):
+        # What may wait for a network has a process of its own.
+        if where.muxer == "hls" or getattr(sys, "frozen", False):
             return local(settings)
         process = SenderProcess()
         with self._changed:

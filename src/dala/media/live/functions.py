@@ -22,7 +22,6 @@ from dala.media.live.destination import destination_of
 from dala.media.live.muxing import SOUND_RATE
 from dala.media.live.output import LiveOutput, StreamOptions
 from dala.media.live.sending import Arrived, LiveRun, PacedRun, SourceRun
-from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.chain import VideoChain
 from dala.media.video.files import open as open_video
 from dala.media.video.reader import Reader
@@ -42,7 +41,7 @@ _SIZE: Final = Size(2, expected="(width, height) in pixels, from 2 to 16384")
 class FrameFilters(Protocol):
     """An object that returns the filters of each frame, such as a ``Background``."""
 
-    def filters(self, frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+    def filters(self, frame: Frame) -> Sequence[Filter]:
         """Return the filters of the next frame; called once for each, in order."""
 
 

@@ -19,16 +19,14 @@ from dala.gpu.compute import from_array
 from dala.media.formats import to_sdr
 from dala.media.frame import Frame
 from dala.media.images import check_pixels
-from dala.media.live.backoff import Backoff
 from dala.media.live.connection import Connection, Item, LiveMeter, connection_error
 from dala.media.live.destination import Destination, destination_of
 from dala.media.live.muxing import SOUND_RATE, Samples, StreamSettings
-from dala.media.live.slots import SlotClock
+from dala.media.live.slots import Backoff, SlotClock
 from dala.media.video import color
 from dala.media.video.options import EncoderOptions
-from dala.media.video.output.hardware import EncoderChoice, check_encoder, choose_encoder
 from dala.media.video.output.layouts import encoded_picture
-from dala.media.video.output.opening import set_tags
+from dala.media.video.output.opening import EncoderChoice, check_encoder, choose_encoder, set_tags
 from dala.media.video.source import DecodedFrame, pyav
 from dala.notices import notify
 from dala.options import Options, option, takes

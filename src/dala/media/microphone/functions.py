@@ -14,7 +14,7 @@ from dala.arguments import WAIT
 from dala.errors import AudioError, AudioNotFound
 from dala.media.audio.arriving import LiveSound
 from dala.media.audio.checks import check_rate
-from dala.media.live.backoff import Backoff
+from dala.media.live.slots import Backoff
 from dala.media.video.decoding import devices
 from dala.media.video.decoding.devices import Microphone
 from dala.media.video.source import (

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, TextIO
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
@@ -17,10 +17,6 @@ from dala.media.pictures.options import PictureOptions
 from dala.media.pictures.pixels import fits
 from dala.notices import notify
 from dala.typing import PathLike, PictureSource
-
-if TYPE_CHECKING:
-    pass
-
 
 #: The default quality of JPEG and WebP.
 QUALITY: Final = 92
@@ -86,20 +82,13 @@ def large_pictures() -> Iterator[None]:
     with warnings.catch_warnings():
         plain = warnings.showwarning
 
-        def show(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
+        def show(message: Warning, category: type[Warning], filename: str, *more: Any) -> None:
             if "PIL" in Path(filename).parts:
                 notify(f"Pillow: {message}")
             else:
-                plain(message, category, filename, lineno, file, line)
+                plain(message, category, filename, *more)
 
-        warnings.showwarning = show
+        warnings.showwarning = show  # type: ignore[assignment]
         try:
             yield
         finally:

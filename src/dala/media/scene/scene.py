@@ -285,8 +285,7 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
         self.frame_count += 1
         front = self._pool.front
         assert front is not None
-        size = front.surface.width, front.surface.height
-        frame = Frame._of(front.lend(), *size, moment.pts, moment.time_base)
+        frame = Frame(front.lend(), pts=moment.pts, time_base=moment.time_base)
         now = perf_counter()
         self._rate.tick(now)
         self._frame_stats["ms"] = (now - begin) * 1000

@@ -1,12 +1,10 @@
-"""Feeds: pictures of a source in order, each with its time.
-
-A feed is used by one thread. Times are exact seconds since the beginning of the source.
-"""
+"""Feeds: the pictures of a source in order, read one by one, in part, or backwards."""
 
 from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,6 +21,7 @@ from dala.media.sources.seconds import to_fraction
 if TYPE_CHECKING:
     from dala.media.video.reader import Reader
     from dala.typing import ImageLike
+
 
 #: Default frame rate of pictures without a time of their own.
 FPS: Final = Fraction(30)
@@ -182,8 +181,7 @@ class IteratorFeed(Feed):
 
     def __post_init__(self) -> None:
         self._items: Iterator[FeedItem] | None = None
-        self._count = 0
-        self._bad = 0
+        self._count = self._bad = 0
         self._begin: Fraction | None = None
         self._last: Fraction | None = None
         self._rate_step = self._step = 1 / self.fps
@@ -277,3 +275,140 @@ def displayable(picture: ImageLike, device: str | None, *, copy: bool = False) -
 
         picture = picture.like(visible(picture))
     return picture
+
+
+#: Memory and number of pictures that are held to go backwards.
+_HELD_BYTES: Final = 256 << 20
+_FEWEST, _MOST = 8, 64
+
+
+class FeedView(Feed):
+    """A feed that shows the pictures of another, which it closes."""
+
+    def __init__(self, feed: Feed) -> None:
+        self.feed = feed
+        self.rewinds, self.seeks = feed.rewinds, feed.seeks
+
+    def interrupt(self) -> None:
+        """End a call of the other feed that waits."""
+        self.feed.interrupt()
+
+    def close(self) -> None:
+        """Close the other feed."""
+        self.feed.close()
+
+
+class TrimmedFeed(FeedView):
+    """The part of a feed between two times; its own times count from the first."""
+
+    def __init__(self, feed: Feed, first: Fraction, last: Fraction | None) -> None:
+        super().__init__(feed)
+        self._from = first
+        self._to = last
+        self._ahead: deque[TimedPicture] = deque()
+        self._begun = False
+
+    def next(self) -> TimedPicture | None:
+        """Return the next picture of the part; the first is the one shown where it begins."""
+        if not self._begun:
+            self._begun = True
+            if self.rewinds and self._from:
+                self.feed.seek(self._from)
+            self._skip()
+        timed = self._ahead.popleft() if self._ahead else self.feed.next()
+        if timed is None or (self._to is not None and timed.time >= self._to):
+            whole = self.feed.length
+            ends = [end for end in (self._to, whole) if end is not None]
+            self.length = max(min(ends) - self._from, Fraction(0)) if ends else None
+            return None
+        until = timed.until
+        if until is not None:
+            until = (until if self._to is None else min(until, self._to)) - self._from
+        return TimedPicture(max(timed.time - self._from, Fraction(0)), timed.picture, until)
+
+    def _skip(self) -> None:
+        """Find the picture that is shown where the part begins."""
+        shown: TimedPicture | None = None
+        while (timed := self.feed.next_good()) is not None and timed.time <= self._from:
+            shown, over = timed, timed.until is not None and timed.until > self._from
+            if over or timed.time == self._from:
+                timed = None
+                break
+        self._ahead.extend(found for found in (shown, timed) if found is not None)
+
+    def seek(self, time: Fraction) -> None:
+        """Continue with the picture shown at a time of the part."""
+        self._ahead.clear()
+        self._begun = True
+        if self.seeks and time > 0:
+            self.feed.seek(self._from + time)
+        else:
+            self.feed.seek(self._from)
+            self._skip()
+
+
+class MirroredFeed(FeedView):
+    """A feed backwards: it reads a block of pictures at a time, and returns the last one first.
+
+    The block is as large as the memory for it allows, but at most 64 pictures.
+    """
+
+    def __init__(self, feed: Feed, length: Fraction) -> None:
+        super().__init__(feed)
+        self.length = self._whole = length
+        self.rewinds = True
+        self._block: deque[TimedPicture] = deque()
+        #: Pictures before this time of the feed are still to come.
+        self._before = length
+        self._step = 1 / FPS
+        self._count = _FEWEST
+
+    def next(self) -> TimedPicture | None:
+        """Return the picture before the last one."""
+        while not self._block and self._before > 0:
+            self._read()
+        return self._block.popleft() if self._block else None
+
+    def seek(self, time: Fraction) -> None:
+        """Continue with the picture shown at a time, counted backwards from the end."""
+        self._block.clear()
+        at = min(self._whole - time, self._whole)
+        self._before = at if at > 0 else min(self._step, self._whole)
+
+    def _read(self) -> None:
+        """Read the block of pictures before a time."""
+        end = self._before
+        begin = max(end - self._count * self._step, Fraction(0))
+        self.feed.seek(begin)
+        found: list[TimedPicture] = []
+        while True:
+            timed = self.feed.next_good()
+            if timed is None or timed.time >= end:
+                break
+            found.append(timed)
+            if len(found) > self._count and not self.seeks:
+                found.pop(0)
+        if not found:
+            raise VideoError("open_source: the source cannot be read backwards: it does not seek.")
+        if self.seeks and len(found) > 1 and found[0].time < begin:
+            del found[0]  # the next block has it
+        if len(found) > 1:
+            self._step = max((found[-1].time - found[0].time) / (len(found) - 1), Fraction(1, 1000))
+        self._count = min(_MOST, max(_FEWEST, _HELD_BYTES // _bytes(found[0].picture)))
+        later = end
+        for timed in reversed(found):
+            made = TimedPicture(self._whole - later, timed.picture, self._whole - timed.time)
+            self._block.append(made)
+            later = timed.time
+        self._before = later
+
+    def close(self) -> None:
+        """Close the feed, and drop the block."""
+        self._block.clear()
+        super().close()
+
+
+def _bytes(picture: Frame | Pixels) -> int:
+    if isinstance(picture, Frame):
+        return max(1, picture.width * picture.height * 4)
+    return max(1, picture.nbytes)

@@ -16,10 +16,17 @@ from dala.errors import DalaError, ParameterError
 from dala.media.frame import Frame
 from dala.media.pictures.pixels import Pixels, is_rgb_bytes
 from dala.media.sources.clip import ClipPlace, ClipTimes
-from dala.media.sources.feed import Feed, FeedItem, IteratorFeed, ReaderFeed, displayable
+from dala.media.sources.feed import (
+    Feed,
+    FeedItem,
+    IteratorFeed,
+    MirroredFeed,
+    ReaderFeed,
+    TrimmedFeed,
+    displayable,
+)
 from dala.media.sources.player import Player
 from dala.media.sources.seconds import Moment, to_fraction
-from dala.media.sources.views import MirroredFeed, TrimmedFeed
 from dala.resources import Closing
 from dala.typing import ImageLike, NDArray
 

@@ -6,7 +6,7 @@ per pixel cross to the device and back instead of 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,18 +14,17 @@ from dala.errors import FreedError
 from dala.gpu.compute import Buffer, buffer_zeros, from_dlpack
 from dala.gpu.compute.call.instant import Instant
 from dala.gpu.compute.kernel import get
-from dala.media.filters.executor import FilterExecutor, PlanarImage, overlapped
+from dala.media.filters.executor import FilterExecutor, overlapped
 from dala.media.filters.plans import PICTURE, Filter, Step, plan, remember
 from dala.media.frame import PLANAR, Frame
-from dala.media.images import host_memory, read
-from dala.media.video.borrowed import BorrowedFrame
+from dala.media.images import SourceImage, host_memory, read
 from dala.media.video.encode import QUEUE_SIZE
 from dala.resources import Closing
 from dala.typing import NDArray
 
 _CALL = "video filters"
-#: Results in flight: those queued for the encoder, the one it encodes, and one in between.
-_RESULTS = QUEUE_SIZE + 2
+#: Results in flight: those queued for the encoder, the one it encodes, and two in between.
+_RESULTS = QUEUE_SIZE + 3
 
 
 class VideoChain(Closing):
@@ -51,7 +50,7 @@ class VideoChain(Closing):
 
     def __init__(
         self,
-        filters: Sequence[Filter] | Callable[[Frame | BorrowedFrame], Sequence[Filter]],
+        filters: Sequence[Filter] | Callable[[Frame], Sequence[Filter]],
         *,
         device: str | None = None,
         workers: int | None = None,
@@ -60,8 +59,7 @@ class VideoChain(Closing):
         with buffer_zeros(1, "u8", device=device) as probe:
             #: The id of the device in use.
             self.device = probe.device
-            #: Whether the device uses host memory, so that decoder planes can be borrowed.
-            self.shares_memory = shares = host_memory(probe) is not None
+            shares = host_memory(probe) is not None
         self._filters = filters
         self._range = range
         # GPUs want aligned 4-byte pixels; the CPU is as fast with 3, in less memory.
@@ -73,23 +71,18 @@ class VideoChain(Closing):
         for executor in self._executors:
             executor.alone = count == 1
         self._closed = False
-        #: The properties of the last frame that its steps depend on, and those steps.
-        self._last_plan: tuple[tuple[Hashable, ...], tuple[list[Step], str | None]] | None = None
 
-    def stream(self, frames: Iterable[Frame | BorrowedFrame]) -> Iterator[Frame]:
+    def stream(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yield the filtered frames. A source's error is raised after the frames before it."""
         if self._closed:
             raise FreedError(f"{_CALL}: the chain is closed. Create another.")
         if len(self._executors) == 1:
-            # A map keeps no frame alive: its memory is free for the next one.
             return map(partial(self._filtered, self._executors[0]), enumerate(frames))
         return overlapped(enumerate(frames), self._executors, self._filtered, "dala-video")
 
-    def _filtered(
-        self, executor: FilterExecutor, numbered: tuple[int, Frame | BorrowedFrame]
-    ) -> Frame:
+    def _filtered(self, executor: FilterExecutor, numbered: tuple[int, Frame]) -> Frame:
         number, frame = numbered
-        if isinstance(frame, Frame) and frame.format not in PLANAR:
+        if frame.format not in PLANAR:
             picture = read(frame, None, None, _CALL)
             steps = plan(self._list(frame), picture.shape, picture.dtype, _CALL)
         else:
@@ -101,25 +94,15 @@ class VideoChain(Closing):
         assert isinstance(made, Frame)
         return made
 
-    def _between_planes(self, frame: Frame | BorrowedFrame) -> tuple[list[Step], str | None]:
+    def _between_planes(self, frame: Frame) -> tuple[list[Step], str | None]:
         """Return the steps from planes to planes, and the range of the result (None: RGB)."""
-        size, count = (frame.height, frame.width), len(_planes(frame))
-        facts = size, count, frame.format, frame.matrix, frame.range
-        known = self._last_plan
-        if known is not None and known[0] == facts:
-            return known[1]
-        shape = (*size, self._channels)
+        shape = frame.height, frame.width, self._channels
         inner = plan(self._list(frame), shape, "u8", _CALL)
         height, width = inner[-1].shape[:2] if inner else (0, 0)
         span = None if height % 2 or width % 2 else self._range or frame.range
-        found = _between_planes(frame, shape, inner, span), span
-        # Pictures and tables among the parameters may have changed by the next frame.
-        fixed = not callable(self._filters)
-        if fixed and all(isinstance(i, int) for step in inner for i in step.inputs):
-            self._last_plan = facts, found
-        return found
+        return _between_planes(frame, shape, inner, span), span
 
-    def _list(self, frame: Frame | BorrowedFrame) -> Sequence[Filter]:
+    def _list(self, frame: Frame) -> Sequence[Filter]:
         return self._filters(frame) if callable(self._filters) else self._filters
 
     @property
@@ -138,13 +121,13 @@ class VideoChain(Closing):
             executor.close()
 
 
-class _Planes(PlanarImage):
+class _Planes(SourceImage):
     """Planes in; planes of ``range`` out, or RGB if it is None."""
 
     __slots__ = ("_frame", "_range")
 
-    def __init__(self, frame: Frame | BorrowedFrame, range: str | None) -> None:
-        super().__init__("frame", _planes(frame))
+    def __init__(self, frame: Frame, range: str | None) -> None:
+        super().__init__("frame", frame.pixels, frame)
         self._frame = frame
         self._range = range
 
@@ -160,17 +143,12 @@ class _Planes(PlanarImage):
         )
 
 
-def _planes(frame: Frame | BorrowedFrame) -> tuple[Buffer, ...]:
-    return frame.planes if isinstance(frame, BorrowedFrame) else (frame.pixels,)
-
-
 def _between_planes(
-    frame: Frame | BorrowedFrame, shape: tuple[int, ...], inner: Sequence[Step], range: str | None
+    frame: Frame, shape: tuple[int, ...], inner: Sequence[Step], range: str | None
 ) -> list[Step]:
     """Return the steps from planes to RGB, through the filters, and back to planes of ``range``."""
     decode = {"matrix": frame.matrix, "range": frame.range, "format": frame.format}
-    inputs = tuple(PICTURE - i for i, _ in enumerate(_planes(frame)))
-    steps = [Step(get("yuv_to_rgb"), inputs, shape, "u8", decode)]
+    steps = [Step(get("yuv_to_rgb"), (PICTURE,), shape, "u8", decode)]
     steps += [step.moved(1) for step in inner]
     if range is not None:
         height, width = steps[-1].shape[:2]

@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from dala.gpu.compute import Buffer, buffer_zeros, from_array, from_dlpack, run_kernel
+from dala.gpu.compute import Buffer, from_array, from_dlpack, run_kernel
 from dala.gpu.compute.buffer import allocate
 from dala.gpu.compute.kernel import get
 from dala.gpu.compute.params import PixelSize
@@ -326,41 +326,16 @@ def with_alpha(picture: Buffer, alpha: NDArray, device: str | None) -> Buffer:
     return made
 
 
-def borrow_planes(planes: DecodedPlanes, device: str | None) -> tuple[Buffer, ...] | None:
-    """Return buffers over the decoder's 4:2:0 planes; None if padded, not 4:2:0, or with alpha."""
-    if not _are_native(planes):
-        return None
-    if not all(isinstance(a, Buffer) or a.flags.c_contiguous for a in planes.arrays):
-        return None
-    return tuple(wrap(a, device) for a in planes.arrays)
-
-
-def _are_native(planes: DecodedPlanes) -> bool:
-    """Return whether planes are opaque 4:2:0 without padding."""
-    even = planes.height % 2 == 0 and planes.width % 2 == 0
-    return planes.format in ("nv12", "i420") and even and planes.alpha is None
-
-
 def to_planes(planes: DecodedPlanes, device: str | None) -> Buffer | None:
     """Return 4:2:0 planes as one (height * 3 / 2, width) buffer; None if not 4:2:0."""
-    if not _are_native(planes):
+    even = planes.height % 2 == 0 and planes.width % 2 == 0
+    if planes.format not in ("nv12", "i420") or not even or planes.alpha is not None:
         return None
     held = [a for a in planes.arrays if isinstance(a, Buffer)]
     if held:
         return joined(held)
-    with buffer_zeros(1, "u8", device=device) as probe:
-        engine = probe.engine
-    size = (planes.height * 3 // 2, planes.width)
-    made = allocate(engine, size, "u8", zero=False, call="video")
-    target = host_memory(made)
-    flat = np.empty(size, np.uint8) if target is None else target
-    into, at = flat.reshape(-1), 0
-    for a in planes.arrays:
-        np.copyto(into[at : at + a.size].reshape(a.shape), a)
-        at += a.size
-    if target is None:
-        made.write(flat)
-    return made
+    flat = np.concatenate([a.reshape(-1) for a in planes.arrays if not isinstance(a, Buffer)])
+    return from_array(flat.reshape(planes.height * 3 // 2, planes.width), device=device)
 
 
 def rotate(picture: Buffer, degrees: int) -> Buffer:

@@ -9,8 +9,7 @@ from functools import cache
 
 from dala import forks
 from dala.errors import ParameterError, VideoError, did_you_mean
-from dala.media.video.output.hardware import EncoderChoice, refusal
-from dala.media.video.output.opening import PictureEncoding, open_encoder
+from dala.media.video.output.opening import EncoderChoice, PictureEncoding, open_encoder, refusal
 from dala.media.video.output.target import Target
 from dala.media.video.source import (
     AvObject,

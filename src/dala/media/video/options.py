@@ -81,7 +81,8 @@ class DecodeOptions(DeviceOptions, DecoderOptions):
         matrix: of the colors; overrides the file's tag.
         range: of the values; overrides the file's tag.
         hwaccel: decode with this hardware ("cuda", "vaapi", "videotoolbox", ...), or raise; "auto"
-            tries what there is, and says why if the CPU decodes.
+            tries what there is, and says why if the CPU decodes. With a ``device`` of "cuda" it is
+            NVIDIA's decoder, and frames stay in the GPU's memory; else the CPU, with a notice.
         threads: decoding threads; 0 lets FFmpeg choose.
         timeout: seconds to wait for a URL or a camera.
         playlists: let a playlist (HLS, DASH, concat, SDP, numbered pictures) open the files and

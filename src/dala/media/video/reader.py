@@ -15,10 +15,9 @@ from dala.errors import FreedError, ParameterError, VideoError
 from dala.media.frame import Frame
 from dala.media.hdr import TRANSFERS, Hdr
 from dala.media.video import color, deep
-from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.decoding.decoder import Decoder
 from dala.media.video.decoding.input import SoundListener, VideoInput, frame_count
-from dala.media.video.decoding.nvdec import layout_of
+from dala.media.video.decoding.nvdec import layout_of, on_host
 from dala.media.video.options import DecodeOptions
 from dala.media.video.source import DecodedFrame, VideoSource, turn_of
 from dala.media.video.timing import header_duration
@@ -111,8 +110,7 @@ class Reader(AsyncIterating[Frame]):
         self._fresh = True
         self._ended = False
         self._turn: int | None = None
-        self._dropped = 0
-        self._said = 0
+        self._dropped = self._said = 0
         self._resources = _Resources(self._opener())
         self._worker = self._resources.worker
         if not in_event_loop():  # there, the first use opens it
@@ -253,25 +251,13 @@ class Reader(AsyncIterating[Frame]):
         decoded = self._next()
         if decoded is None:
             raise StopIteration
-        made = self._made(decoded)
-        assert isinstance(made, Frame)
-        return made
-
-    def borrow(self) -> Iterator[Frame | BorrowedFrame]:
-        """Iterate as usual, but yield "native" frames over the decoder's own memory if possible.
-
-        A borrowed frame must be released before the next one is read.
-        """
-        # A map keeps no reference to a frame that the caller has.
-        return map(partial(self._made, borrow=True), iter(self._next, None))
+        return self._made(decoded)
 
     def where(self, wanted: Callable[[Fraction], bool]) -> Iterator[Frame]:
         """Iterate as usual, but convert and yield only the frames whose time is wanted."""
         while (decoded := self._next()) is not None:
             if wanted(decoded.pts * Fraction(decoded.time_base)):
-                made = self._made(decoded)
-                assert isinstance(made, Frame)
-                yield made
+                yield self._made(decoded)
 
     def _next(self) -> DecodedFrame | None:
         """Return the next decoded frame; None after the last."""
@@ -398,11 +384,11 @@ class Reader(AsyncIterating[Frame]):
         return width, height
 
     @traced("convert", "decoded frame")
-    def _made(self, decoded: DecodedFrame, borrow: bool = False) -> Frame | BorrowedFrame:
-        """Return a decoded frame in the wanted form; ``borrow`` takes the decoder's own memory."""
+    def _made(self, decoded: DecodedFrame) -> Frame:
+        """Return a decoded frame in the wanted form."""
         opened, options, device = self._resources.opened, self.options, self.options.device
         codec = opened.stream.codec_context.name
-        decoded = opened.on_gpu(decoded)
+        decoded = on_host(decoded, always=False)
         colors = color.color_info(decoded, codec, options.matrix, options.range)
         if options.matrix is None and (found := color.unknown_matrix(decoded)) is not None:
             known = f"is not known here; {colors.matrix} is used."
@@ -418,9 +404,6 @@ class Reader(AsyncIterating[Frame]):
         else:
             planes = color.planes_of(decoded, colors, device)
             if self.format == "native":
-                buffers = color.borrow_planes(planes, device) if borrow else None
-                if buffers is not None:
-                    return BorrowedFrame(buffers, planes.format, **times, **vars(colors))
                 native = color.to_planes(planes, device)
                 if native is not None:
                     facts = vars(replace(colors, siting="left"))

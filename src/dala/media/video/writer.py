@@ -25,7 +25,6 @@ from dala.media.video.encode import (
     repeatable_options,
 )
 from dala.media.video.options import EncodeOptions
-from dala.media.video.output.hardware import EncoderChoice, check_encoder, choose_encoder
 from dala.media.video.output.layouts import (
     DEEP_LAYOUTS,
     HDR_LAYOUT,
@@ -38,7 +37,13 @@ from dala.media.video.output.layouts import (
     stored_size,
     takes_layout,
 )
-from dala.media.video.output.opening import PictureEncoding, set_tags
+from dala.media.video.output.opening import (
+    EncoderChoice,
+    PictureEncoding,
+    check_encoder,
+    choose_encoder,
+    set_tags,
+)
 from dala.media.video.output.target import Target
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoSource, pyav, source_of

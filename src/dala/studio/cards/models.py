@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from dala.ml.results import Detection, Enhanced, Prediction, Scores, Tensors
 from dala.resources import Closing
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.typing import ImageLike, NDArray
-
-if TYPE_CHECKING:
-    from dala.media.video.borrowed import BorrowedFrame
 
 #: The most rows of findings that a page gets, and the classes that are listed.
 _ROWS: Final = 10
@@ -82,18 +79,18 @@ class ModelCard:
     title: str
     doc: str
     params: tuple[FilterParam, ...]
-    #: The weights that it needs, by the values of its parameters.
-    weights: Callable[[Mapping[str, Json]], str]
-    make: Callable[[Mapping[str, Json], str | None], ModelRunner]
+    #: The weights that it needs, by the values of all its parameters.
+    weights_of: Callable[[Mapping[str, Any]], str]
+    #: Makes it of its weights, the values of all its parameters, and the device.
+    make: Callable[[str, Mapping[str, Any], str | None], ModelRunner]
 
+    def values(self, given: Mapping[str, Json]) -> dict[str, Any]:
+        """Return the values of all parameters."""
+        return {p.name: given.get(p.name, p.default) for p in self.params}
 
-def _color(value: Json) -> tuple[float, ...]:
-    listed = value if isinstance(value, list) else [0.0, 0.7, 0.25]
-    return tuple(float(v) for v in listed if isinstance(v, int | float))[:3]
-
-
-def _float(value: Json, default: float) -> float:
-    return float(value) if isinstance(value, int | float) else default
+    def weights(self, given: Mapping[str, Json]) -> str:
+        """Return the name of the weights that it needs."""
+        return self.weights_of(self.values(given))
 
 
 def _drawn(found: Prediction, pixels: NDArray) -> NDArray:
@@ -105,7 +102,7 @@ def _drawn(found: Prediction, pixels: NDArray) -> NDArray:
 
 
 class _BackgroundRunner(ModelRunner):
-    def __init__(self, params: Mapping[str, Json], device: str | None) -> None:
+    def __init__(self, weights: str, params: Mapping[str, Any], device: str | None) -> None:
         from dala.ml.background import Background
 
         class Watched(Background):
@@ -113,16 +110,15 @@ class _BackgroundRunner(ModelRunner):
 
             share = 0.0
 
-            def mask(self, image: ImageLike | BorrowedFrame) -> NDArray:
+            def mask(self, image: ImageLike) -> NDArray:
                 found = super().mask(image)
                 self.share = float(found.mean())
                 return found
 
-        replace = params.get("replace", "blur") == "color"
         self._work = Watched(
-            MODELS["background"].weights(params),
-            background=_color(params.get("color")) if replace else None,
-            radius=int(_float(params.get("radius"), 12)),
+            weights,
+            background=tuple(params["color"]) if params["replace"] == "color" else None,
+            radius=int(params["radius"]),
             smooth=0.6,
             device=device,
         )
@@ -142,11 +138,11 @@ class _BackgroundRunner(ModelRunner):
 class _PredictRunner(ModelRunner):
     """A model that shows its predictions; subclasses describe them."""
 
-    def __init__(self, model: str, score: Json, default: float) -> None:
+    def __init__(self, weights: str, params: Mapping[str, Any], device: str | None) -> None:
         from dala.ml.gpu import load_model
 
-        self._model = load_model(model, pull=False)
-        self._score = _float(score, default)
+        self._model = load_model(weights, pull=False)
+        self._score = float(params["score"])
 
     def process(self, pixels: NDArray) -> NDArray:
         """Draw the model's findings."""
@@ -164,15 +160,14 @@ class _PredictRunner(ModelRunner):
 
 
 class _FacesRunner(_PredictRunner):
-    def __init__(self, params: Mapping[str, Json], device: str | None) -> None:
+    def __init__(self, weights: str, params: Mapping[str, Any], device: str | None) -> None:
         from dala.ml.hide import FaceHider
 
-        super().__init__("blazeface", params.get("score"), 0.5)
-        how = params.get("show", "boxes")
+        super().__init__(weights, params, device)
         self._hider = None
-        if how != "boxes":
+        if (how := params["show"]) != "boxes":
             self._hider = FaceHider(
-                str(how), model=self._model, score=self._score, margin=0.3, keep=0, ahead=0
+                how, model=self._model, score=self._score, margin=0.3, keep=0, ahead=0
             )
 
     def process(self, pixels: NDArray) -> NDArray:
@@ -194,9 +189,6 @@ class _FacesRunner(_PredictRunner):
 
 
 class _ClassesRunner(_PredictRunner):
-    def __init__(self, params: Mapping[str, Json], device: str | None) -> None:
-        super().__init__("mobilenet_v2", params.get("score"), 0.1)
-
     def process(self, pixels: NDArray) -> NDArray:
         """Write the most likely classes into the picture."""
         found = self._model.predict(pixels)
@@ -228,7 +220,7 @@ MODELS: Final[dict[str, ModelCard]] = {
                 doc="people in real time, or any foreground with softer edges, much slower.",
             ),
         ),
-        lambda params: "u2netp" if params.get("quality") == "best" else "selfie",
+        lambda params: "u2netp" if params["quality"] == "best" else "selfie",
         _BackgroundRunner,
     ),
     "faces": ModelCard(
@@ -253,10 +245,8 @@ MODELS: Final[dict[str, ModelCard]] = {
             ),
             FilterParam("score", "float", 0.4, 0.0, 1.0, doc="the lowest score that is shown."),
         ),
-        lambda params: str(params.get("model", "nanodet")),
-        lambda params, device: _PredictRunner(
-            str(params.get("model", "nanodet")), params.get("score"), 0.4
-        ),
+        lambda params: str(params["model"]),
+        _PredictRunner,
     ),
     "classes": ModelCard(
         "Classes",
@@ -296,4 +286,5 @@ def load(name: str, params: Mapping[str, Json], device: str | None) -> ModelRunn
     if lacks:
         error = MissingPackage if find_spec("onnxruntime") is None else ModelNotFound
         raise error(f"{name}: {lacks}")
-    return MODELS[name].make(params, device)
+    card = MODELS[name]
+    return card.make(card.weights(params), card.values(params), device)

@@ -27,25 +27,25 @@ class History(Generic[T]):
 
     def __init__(self, length: int) -> None:
         self._length = length
-        self._past: list[T] = []
-        self._future: list[T] = []
+        self.past: list[T] = []
+        self.future: list[T] = []
         self._mark: object = None
 
     def add(self, before: T, mark: object) -> None:
         """Record a change from a value; one with the mark of the change before joins it."""
-        self._future.clear()
-        if mark is None or mark != self._mark or not self._past:
-            self._past.append(before)
-            del self._past[: -self._length]
+        self.future.clear()
+        if mark is None or mark != self._mark or not self.past:
+            self.past.append(before)
+            del self.past[: -self._length]
             self._mark = mark
 
     def undo(self, now: T) -> T | None:
         """Return the value before, and keep the present one for redo; None if there is none."""
-        return self._step(self._past, self._future, now)
+        return self._step(self.past, self.future, now)
 
     def redo(self, now: T) -> T | None:
         """Return the value after, and keep the present one for undo; None if there is none."""
-        return self._step(self._future, self._past, now)
+        return self._step(self.future, self.past, now)
 
     def _step(self, found: list[T], left: list[T], now: T) -> T | None:
         self._mark = None
@@ -53,16 +53,6 @@ class History(Generic[T]):
             return None
         left.append(now)
         return found.pop()
-
-    @property
-    def can_undo(self) -> bool:
-        """Whether there is a value before."""
-        return bool(self._past)
-
-    @property
-    def can_redo(self) -> bool:
-        """Whether there is a value after."""
-        return bool(self._future)
 
 
 @dataclass(frozen=True)
@@ -204,18 +194,14 @@ class Tab:
             "playing": self.playing,
             "time": float(self.time()),
             "loop": None if self.loop is None else [float(time) for time in self.loop],
-            "undo": self.history.can_undo,
-            "redo": self.history.can_redo,
+            "undo": bool(self.history.past),
+            "redo": bool(self.history.future),
             "result": self.result and {"width": self.result[0], "height": self.result[1]},
         }
 
     def _card(self, card: Card) -> JsonObject:
         made: JsonObject = {
-            "id": card.id,
-            "kind": card.kind,
-            "name": card.name,
-            "title": card.title,
-            "on": card.on,
+            **{name: getattr(card, name) for name in ("id", "kind", "name", "title", "on")},
             "params": dict(card.params),
             "error": self.problems.get(card.id),
         }

@@ -63,15 +63,8 @@ class StudioJob:
     def tell(self) -> None:
         """Report the state."""
         seconds = max(monotonic() - self._begun, 1e-6)
-        self._report({
-            "id": self.id,
-            "title": self.title,
-            "state": self.state,
-            "done": self.done,
-            "total": self.total,
-            "rate": round(self.done / seconds, 2),
-            **self.facts,
-        })  # fmt: skip
+        own = {name: getattr(self, name) for name in ("id", "title", "state", "done", "total")}
+        self._report({**own, "rate": round(self.done / seconds, 2), **self.facts})
 
     def run(self, work: Callable[[StudioJob], JsonObject]) -> None:
         """Do the work, and report its end."""

@@ -135,8 +135,7 @@ def python(tab: Tab, names: FileNames, last_good: bool = False) -> str:
             script.notes.append(f"# {card.name!r} is the last text that compiled.")
     groups = _groups(cards)
     lists = _filter_lists(script, groups)
-    body = _steps(groups, lists)
-    models = _models(script, groups)
+    body, models = _steps(script, groups, lists)
     kinds = {"video": _video, "camera": _camera, "scene": _scene}
     kinds.get(tab.source.kind, _picture)(script, tab, body, models)
     return script.text()
@@ -239,57 +238,38 @@ def _plain(value: Json, points: bool = False) -> str:
     return quoted(value) if isinstance(value, str) else repr(value)
 
 
-def _models(script: _Script, groups: Sequence[list[Card]]) -> list[str]:
-    """Return the lines of a ``with`` statement that load the models."""
-    rows = []
-    for number, group in enumerate(groups):
-        card = group[0]
-        if card.kind != "model":
-            continue
-        name = f"model_{number + 1}"
-        params = card.params
-        match card.name, params.get("show", "boxes"):
-            case "background", _:
-                script.use("dala.ml", "Background")
-                weights = MODELS[card.name].weights(params)
-                given = [quoted(weights), f"radius={params.get('radius', 12)}"]
-                if params.get("replace") == "color":
-                    color = _plain(params.get("color", [0.0, 0.7, 0.25]))
-                    given.append(f"background={color}")
-                rows.append(f"Background({', '.join(given)}) as {name}")
-            case "faces", how if how != "boxes":
-                script.use("dala.ml", "FaceHider")
-                score = params.get("score", 0.5)
-                rows.append(
-                    f"FaceHider({quoted(str(how))}, score={score}, keep=0, ahead=0) as {name}"
-                )
-            case _:
-                script.use("dala.ml.gpu", "load_model")
-                weights = MODELS[card.name].weights(params)
-                rows.append(f"load_model({quoted(weights)}) as {name}")
-    return rows
+def _model(script: _Script, card: Card) -> tuple[str, str]:
+    """Return the expression that loads a model, and its call with ``frame``."""
+    params = MODELS[card.name].values(card.params)
+    weights = quoted(MODELS[card.name].weights(card.params))
+    if card.name == "background":
+        given = f"{weights}, radius={params['radius']}"
+        if params["replace"] == "color":
+            given += f", background={_plain(params['color'])}"
+        return f"{script.use('dala.ml', 'Background')}({given})", "process(frame)"
+    score = params["score"]
+    if card.name == "faces" and params["show"] != "boxes":
+        given = f"{quoted(params['show'])}, score={score}, keep=0, ahead=0"
+        return f"{script.use('dala.ml', 'FaceHider')}({given})", "process(frame)"
+    call = f"predict(frame, score={score}).draw(frame)"
+    if card.name == "classes":
+        call = f"predict(frame).draw(frame, least={score})"
+    return f"{script.use('dala.ml.gpu', 'load_model')}({weights})", call
 
 
-def _steps(groups: Sequence[list[Card]], lists: dict[int, str]) -> list[str]:
-    """Return the lines that process ``frame``."""
-    lines = []
+def _steps(
+    script: _Script, groups: Sequence[list[Card]], lists: dict[int, str]
+) -> tuple[list[str], list[str]]:
+    """Return the lines that process ``frame``, and those of ``with`` that load the models."""
+    lines, models = [], []
     for number, group in enumerate(groups):
         if number in lists:
             lines.append(f"frame = pipeline.process(frame, {lists[number]})")
             continue
-        card = group[0]
-        name, params = f"model_{number + 1}", card.params
-        if card.name == "boxes" or (
-            card.name == "faces" and params.get("show", "boxes") == "boxes"
-        ):
-            score = params.get("score", 0.4 if card.name == "boxes" else 0.5)
-            lines.append(f"frame = {name}.predict(frame, score={score}).draw(frame)")
-        elif card.name == "classes":
-            least = params.get("score", 0.1)
-            lines.append(f"frame = {name}.predict(frame).draw(frame, least={least})")
-        else:
-            lines.append(f"frame = {name}.process(frame)")
-    return lines
+        made, call = _model(script, group[0])
+        models.append(f"{made} as model_{number + 1}")
+        lines.append(f"frame = model_{number + 1}.{call}")
+    return lines, models
 
 
 def _opened(script: _Script, size: str, body: list[str], models: list[str]) -> list[str]:

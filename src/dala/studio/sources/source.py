@@ -6,7 +6,7 @@ import os
 from abc import abstractmethod
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from dala.media.sources.types import Source
     from dala.media.video.reader import Reader
     from dala.untrusted.opened import Opened
+
+
+#: What the state says about a source.
+_FACTS: Final = (
+    "kind", "title", "path", "width", "height", "duration", "rate", "live", "seekable",
+)  # fmt: skip
 
 
 class StudioSource(Closing):
@@ -60,17 +66,8 @@ class StudioSource(Closing):
 
     def facts(self) -> JsonObject:
         """Return the source as the state lists it."""
-        return {
-            "kind": self.kind,
-            "title": self.title,
-            "path": self.path,
-            "width": self.width,
-            "height": self.height,
-            "duration": None if self.duration is None else float(self.duration),
-            "rate": None if self.rate is None else float(self.rate),
-            "live": self.live,
-            "seekable": self.seekable,
-        }
+        found = {name: getattr(self, name) for name in _FACTS}
+        return {n: float(v) if isinstance(v, Fraction) else v for n, v in found.items()}
 
     def tree(self) -> Json:
         """Return the nodes of a scene; None for other sources."""

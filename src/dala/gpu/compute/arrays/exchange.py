@@ -1,9 +1,10 @@
-"""Buffers in other libraries: NumPy, DLPack, and arrays of CUDA."""
+"""Buffers in other libraries (NumPy, DLPack, arrays of CUDA), and in notebooks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from dala.errors import DalaError
 from dala.gpu.compute.dtypes import NUMPY, DtypeLike
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _CUDA: Final = 2
 
 
 class ExchangedArray:
-    """The protocols by which other libraries take buffers."""
+    """The protocols by which other libraries take buffers, and notebooks show them."""
 
     __slots__ = ()
 
@@ -26,8 +27,12 @@ class ExchangedArray:
         engine: Engine
         shape: tuple[int, ...]
         dtype: str
+        nbytes: int
         readonly: bool
+        transient: bool
 
+        @property
+        def freed(self) -> bool: ...
         def numpy(self) -> NDArray: ...
         def contents(self, call: str) -> NDArray: ...
         def storage(self, call: str) -> Storage: ...
@@ -71,9 +76,32 @@ class ExchangedArray:
             raise AttributeError("__cuda_array_interface__: the buffer is not on a cuda device")
         address, stream = sharing.array_interface(self.engine, self.settled("the interface"))
         return {
-            "version": 3,
-            "shape": self.shape,
-            "typestr": NUMPY[self.dtype].str,
-            "data": (address, self.readonly),
-            "stream": stream,
-        }
+            "version": 3, "shape": self.shape, "typestr": NUMPY[self.dtype].str,
+            "data": (address, self.readonly), "stream": stream,
+        }  # fmt: skip
+
+    # notebooks -----------------------------------------------------------------------------------
+    def _repr_png_(self) -> bytes | None:
+        from dala.notebook import is_picture, picture_png
+
+        values = self._values() if is_picture(self.shape, self.dtype) else None
+        return None if values is None else picture_png(values)
+
+    def _repr_html_(self) -> str | None:
+        from dala.notebook import html_text, is_picture, numbers_text
+
+        if is_picture(self.shape, self.dtype):
+            return None  # notebooks prefer HTML to the picture
+        values = self._values()
+        return None if values is None else html_text(f"{self!r}\n{numbers_text(values)}")
+
+    def _values(self) -> NDArray | None:
+        """Return the values; None if they are gone, undefined or too many to read for a look."""
+        from dala.notebook import MAX_BYTES
+
+        if self.freed or self.transient or self.nbytes > MAX_BYTES:
+            return None
+        try:
+            return self.numpy()
+        except (DalaError, MemoryError):
+            return None

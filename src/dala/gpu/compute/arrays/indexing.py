@@ -201,10 +201,7 @@ def integer(item: object, size: int, axis: int, call: str) -> int:
     """Return an integer as a position on an axis."""
     if isinstance(item, bool | np.bool_) or not hasattr(item, "__index__"):
         raise DtypeError.invalid(
-            call,
-            "index",
-            "integers, slices, '...', None, or arrays of integers or bools",
-            item,
+            call, "index", "integers, slices, '...', None, or arrays of integers or bools", item
         )
     try:
         number = operator.index(item)

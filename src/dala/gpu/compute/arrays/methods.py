@@ -67,7 +67,7 @@ def _unary(op: str) -> Callable[[ArrayMethods], Buffer]:
 
 
 def _matmul(a: Value | ArrayMethods, b: Value | ArrayMethods) -> Buffer:
-    from dala.gpu.compute.arrays.products import matmul
+    from dala.gpu.compute.arrays.reductions import matmul
 
     return _or_other(matmul(cast("Buffer", a), cast("Buffer", b)))
 
@@ -231,7 +231,7 @@ class ArrayMethods:
         >>> buffer([1, 2, 3, 4], dtype="s32", device="cpu").reshape(2, -1).tolist()
         [[1, 2], [3, 4]]
         """
-        from dala.gpu.compute.arrays.products import reshape
+        from dala.gpu.compute.arrays.reductions import reshape
 
         if not shape:
             raise ParameterError.invalid("reshape", "shape", "a shape such as (2, -1)", ())

@@ -13,14 +13,7 @@ from dala.errors import DeviceMismatch, DtypeError, DtypeMismatch, ParameterErro
 from dala.gpu.compute.arrays import graph, promote
 from dala.gpu.compute.arrays.evaluate import compute, fuse
 from dala.gpu.compute.arrays.graph import Expression, Number, Operand
-from dala.gpu.compute.buffer import (
-    Buffer,
-    check_size,
-    hand_over,
-    lazy,
-    overlap,
-    settle,
-)
+from dala.gpu.compute.buffer import Buffer, check_size, hand_over, lazy, overlap, settle
 from dala.gpu.compute.convert import as_array, to_dtype
 from dala.gpu.compute.create import filled
 from dala.gpu.compute.dtypes import DtypeLike, dtype_name
@@ -87,13 +80,9 @@ def _operand(value: Value, other: Buffer, call: str, argument: str) -> Expressio
     engine = other.engine
     if isinstance(value, Buffer):
         if value.engine is not engine:
-            raise DeviceMismatch.invalid(
-                call,
-                argument,
-                f"on the device {engine.id!r} of the other",
-                value.engine.id,
-                f"Move it: {argument}.to({engine.id!r}).",
-            )
+            expected = f"on the device {engine.id!r} of the other"
+            advice = f"Move it: {argument}.to({engine.id!r})."
+            raise DeviceMismatch.invalid(call, argument, expected, value.engine.id, advice)
         return graph.leaf(value, call, argument)
     number = promote.as_number(value)
     if number is not None:
@@ -107,13 +96,9 @@ def _shape(a: Expression, b: Expression, call: str) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(a.shape, b.shape)
     except ValueError:
-        raise ShapeMismatch.invalid(
-            call,
-            "b",
-            f"of a shape that broadcasts with a of {a.shape}",
-            b.shape,
-            "Axes must be equal or 1, counted from the last.",
-        ) from None
+        expected = f"of a shape that broadcasts with a of {a.shape}"
+        advice = "Axes must be equal or 1, counted from the last."
+        raise ShapeMismatch.invalid(call, "b", expected, b.shape, advice) from None
 
 
 def _cast(place: int, dtype: str, target: str) -> str:
@@ -208,13 +193,8 @@ def _with_number(op: str, a: Expression, number: int | float, first: bool, call:
 def _power(a: Expression, number: int | float, call: str) -> Buffer:
     """Return a power with a number as exponent; small ones are written as multiplications."""
     if a.dtype not in promote.FLOATS and isinstance(number, int) and number < 0:
-        raise ParameterError.invalid(
-            call,
-            "b",
-            "0 or more for integers",
-            number,
-            "Convert the buffer first: a.astype('f32') ** b.",
-        )
+        advice = "Convert the buffer first: a.astype('f32') ** b."
+        raise ParameterError.invalid(call, "b", "0 or more for integers", number, advice)
     dtype = a.dtype
     if dtype not in promote.FLOATS and isinstance(number, float):
         dtype = promote.real(dtype)
@@ -330,12 +310,9 @@ def in_place(op: str, x: Buffer, y: Value) -> Buffer | None:
         made = binary(op, x, y, call)
         assert isinstance(made, Buffer)
         if made.shape != x.shape:
-            raise ShapeMismatch.invalid(
-                call,
-                "b",
-                f"of a shape that broadcasts to a of {x.shape}",
-                y.shape if isinstance(y, Buffer | np.ndarray) else made.shape,
-            )
+            expected = f"of a shape that broadcasts to a of {x.shape}"
+            got = y.shape if isinstance(y, Buffer | np.ndarray) else made.shape
+            raise ShapeMismatch.invalid(call, "b", expected, got)
         if made.dtype != x.dtype:
             _check_kind(x.dtype, made.dtype, call)
             made = astype(made, x.dtype)
@@ -382,10 +359,5 @@ def store(made: Buffer | None, out: Buffer, call: str) -> bool:
 def _check_kind(dtype: str, result: str, call: str) -> None:
     """Raise if storing a result in a dtype would drop its fractions."""
     if result in promote.FLOATS and dtype not in promote.FLOATS:
-        raise DtypeMismatch.invalid(
-            call,
-            "a",
-            f"a float, as the result is {result}",
-            dtype,
-            "Write a = a ... b, or convert: (a ... b).astype(a.dtype).",
-        )
+        advice = "Write a = a ... b, or convert: (a ... b).astype(a.dtype)."
+        raise DtypeMismatch.invalid(call, "a", f"a float, as the result is {result}", dtype, advice)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from dala.arguments import items_of
 from dala.errors import ParameterError
-from dala.gpu.compute.call.derived import with_derived
+from dala.gpu.compute.engines.symbols import FUNCTIONS, apply, is_symbolic
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl, expected_numbers
-from dala.gpu.compute.lang.ir import FLOATS, Param, Program
+from dala.gpu.compute.lang.exact.fixed_point import fixed_point
+from dala.gpu.compute.lang.exact.uniform import OPERATIONS
+from dala.gpu.compute.lang.ir import FLOATS, Derived, Param, Program, Value, arguments_first
 from dala.gpu.compute.lang.limits import MAX_LIST
 from dala.gpu.compute.lang.scalars import RANGES
 from dala.gpu.compute.params import check_params, missing, number_of, python_number
@@ -125,3 +127,41 @@ def _number(p: ParamDecl, value: object, slot: Param) -> int | float | None:
         number = int(number) if isinstance(number, bool) else number
         return number if low <= number <= high else None
     return None if p.low is not None and slot.type == "f32" and abs(number) > _F32_MAX else number
+
+
+_Numbers = Sequence[Any]  # plain numbers, or symbols of an exported plan
+
+
+def _evaluate(wanted: Sequence[Value], params: _Numbers) -> list[Any]:
+    """Return the values of uniform expressions for given parameters."""
+    known: dict[Value, Any] = {}
+    for v in arguments_first(wanted):
+        args = [known[a] for a in v.args]
+        if v.op == "const":
+            known[v] = v.attr
+        elif v.op == "param":
+            known[v] = params[v.attr]
+        elif v.op == "cast":
+            known[v] = args[0] * 1.0
+        else:
+            found = OPERATIONS[v.op](*args)
+            known[v] = apply(v.op, found, *args) if v.op in FUNCTIONS else found
+    return [known[v] for v in wanted]
+
+
+def with_derived(derived: Derived, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the declared parameters, and the derived ones behind them."""
+    numbers = _evaluate(derived.numbers, values)
+    found = fixed_point(derived.window, derived.layout, [float(n) for n in numbers])
+    if not is_symbolic(*numbers):
+        return (*values, *found)
+    given = (int(derived.window), len(derived.layout), *derived.layout, *numbers)
+    return (*values, *(apply("fixed_point", n, i, *given) for i, n in enumerate(found)))
+
+
+def _fixed_point_at(index: int, window: int, length: int, *given: float) -> int:
+    layout = [int(n) for n in given[:length]]
+    return fixed_point(bool(window), layout, given[length:])[index]
+
+
+FUNCTIONS["fixed_point"] = _fixed_point_at

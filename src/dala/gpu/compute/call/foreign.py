@@ -189,13 +189,8 @@ def find(value: object, call: str, name: str, is_picture: bool) -> ForeignInput:
             return found
     if is_tensor(value):
         return _Tensor(value)
-    raise DtypeError.invalid(
-        call,
-        name,
-        "a Buffer, an array, a tensor, a Pillow image or a Frame",
-        type(value),
-        _advice(value),
-    )
+    expected = "a Buffer, an array, a tensor, a Pillow image or a Frame"
+    raise DtypeError.invalid(call, name, expected, type(value), _advice(value))
 
 
 def _checked(array: NDArray, call: str, name: str) -> NDArray:
@@ -220,10 +215,7 @@ def _advice(value: object) -> str:
 
 
 def call_on(
-    kernel: Runnable,
-    values: Sequence[KernelInput],
-    out: Buffer | NDArray | None,
-    params: Params,
+    kernel: Runnable, values: Sequence[KernelInput], out: Buffer | NDArray | None, params: Params
 ) -> KernelInput:
     """Run a kernel on inputs of any kind; return ``out``, or a result of the first input's kind."""
     call = kernel.name

@@ -77,13 +77,9 @@ def _check_shared_dtype(decl: KernelDecl, args: tuple[Arg, ...]) -> None:
     ]
     for a in free[1:]:
         if a.dtype != free[0].dtype:
-            raise DtypeMismatch.invalid(
-                decl.name,
-                a.name,
-                f"of dtype {free[0].dtype!r}, as {free[0].name!r} is",
-                a.dtype,
-                f"Convert one, or annotate the argument in the kernel ({a.name}: {a.dtype}).",
-            )
+            expected = f"of dtype {free[0].dtype!r}, as {free[0].name!r} is"
+            advice = f"Convert one, or annotate the argument in the kernel ({a.name}: {a.dtype})."
+            raise DtypeMismatch.invalid(decl.name, a.name, expected, a.dtype, advice)
 
 
 def geometry(
@@ -99,13 +95,9 @@ def geometry(
             continue
         strides.append(())
         if arg.kind in ("pixel", "image") and shape[:2] != domain:
-            raise ShapeMismatch.invalid(
-                program.name,
-                arg.name,
-                f"an image of the output's height and width {domain}",
-                shape,
-                "Use the 'resize' kernel, or make the output of that size.",
-            )
+            expected = f"an image of the output's height and width {domain}"
+            advice = "Use the 'resize' kernel, or make the output of that size."
+            raise ShapeMismatch.invalid(program.name, arg.name, expected, shape, advice)
         if arg.kind == "array" and 0 in shape and not empty:
             raise ShapeMismatch.invalid(
                 program.name, arg.name, f"an array with elements to fill {out_shape}", shape
@@ -129,21 +121,13 @@ def _broadcast(
         a in (1, d) for a, d in zip(padded, domain, strict=True)
     )
     if not fits and len(domain) == 2 and shape[:2] == domain:
-        raise ShapeMismatch.invalid(
-            kernel,
-            arg,
-            "declared as a picture, because the kernel computes pixels",
-            shape,
-            f"Write {arg}: Pixel, or {arg}: Image to read its neighbors.",
-        )
+        expected = "declared as a picture, because the kernel computes pixels"
+        advice = f"Write {arg}: Pixel, or {arg}: Image to read its neighbors."
+        raise ShapeMismatch.invalid(kernel, arg, expected, shape, advice)
     if not fits:
-        raise ShapeMismatch.invalid(
-            kernel,
-            arg,
-            f"of a shape that broadcasts to the output's {out_shape}",
-            shape,
-            "Axes must be equal or 1, counted from the last.",
-        )
+        expected = f"of a shape that broadcasts to the output's {out_shape}"
+        advice = "Axes must be equal or 1, counted from the last."
+        raise ShapeMismatch.invalid(kernel, arg, expected, shape, advice)
     return broadcast_strides(padded)
 
 

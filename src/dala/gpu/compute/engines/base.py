@@ -148,38 +148,6 @@ class SharedTensor(NamedTuple):
     readonly: bool
 
 
-class TensorSharing(Protocol):
-    """How an engine shares its GPU's memory with other libraries."""
-
-    def ordinal_of(self, engine: Any) -> int:
-        """Return the GPU's number, as CUDA counts."""
-
-    def enter(self, engine: Any) -> None:
-        """Make the GPU's context that of this thread, for other libraries."""
-
-    def adopt_tensor(self, engine: Any, tensor: Any) -> SharedTensor | None:
-        """Return a tensor as storage, or None if it is elsewhere."""
-
-    def lend_tensor(
-        self,
-        engine: Any,
-        storage: Storage,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        *,
-        readonly: bool,
-        stream: int | None = None,
-        max_version: tuple[int, int] | None = None,
-    ) -> Any:
-        """Return a capsule of DLPack."""
-
-    def address_of(self, storage: Storage) -> int:
-        """Return the address of memory that other libraries use, too."""
-
-    def array_interface(self, engine: Any, storage: Storage) -> tuple[int, int]:
-        """Return the address of a storage, and the stream to wait for."""
-
-
 class PassTimes(Protocol):
     """Durations of passes, from device timestamps."""
 
@@ -218,8 +186,8 @@ class Engine(ABC):
     max_buffer_bytes: int | None = None
     #: The device's name for that limit, for errors.
     max_buffer_name: str = ""
-    #: How memory is shared with other libraries on the same GPU, if it is.
-    sharing: TensorSharing | None = None
+    #: The module that shares memory with other libraries on the same GPU; None on other devices.
+    sharing: Any = None
     #: The most inputs of a kernel that an expression is fused into.
     max_inputs: int = 7
     #: The most inputs that a pass reads without copying some; None for any number.

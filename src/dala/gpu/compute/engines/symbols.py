@@ -138,19 +138,10 @@ def evaluate(expr: Expr, values: Mapping[str, Number]) -> Any:
 
 
 _COMPUTE: Final[dict[str, Callable[..., Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "round": round,
-    "trunc": math.trunc,
-    "abs": abs,
-}
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "floor": math.floor,
+    "ceil": math.ceil, "round": round, "trunc": math.trunc, "abs": abs,
+}  # fmt: skip
 #: The numbers that sums and products begin with.
 _NEUTRAL: Final = {"+": 0, "*": 1}
 

@@ -8,20 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.engines.sampling.gauss import (
-    EXACT_RADIUS,
-    GRID_SHIFT,
-    MAX_RADIUS,
-    MIDDLE_SHIFT,
-    RESULT_SHIFT,
-    CoarseBlur,
-    box_weights,
-    byte_steps,
-    coarse_blur,
-    gaussian_weights,
-    shifted,
-    used_radius,
-)
+from dala.gpu.compute.engines.sampling import gauss
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Inputs, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
@@ -36,7 +23,7 @@ _MIN_SIGMA = 0.01
 
 def radius_for(sigma: float) -> int:
     """Return the default radius for a sigma: 3 * sigma, rounded up."""
-    return min(math.ceil(3 * sigma), MAX_RADIUS)
+    return min(math.ceil(3 * sigma), gauss.MAX_RADIUS)
 
 
 def _reach(values: dict[str, Any]) -> int:
@@ -70,7 +57,7 @@ class Blur(Operation):
     title = "blur"
     takes = ("img",)
     options: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("radius", "int", 3, 0, MAX_RADIUS),
+        Parameter("radius", "int", 3, 0, gauss.MAX_RADIUS),
         Parameter("sigma", "float"),
     )
     dtypes = ("f32", "u8")
@@ -97,11 +84,11 @@ class Blur(Operation):
     def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         radius, sigma = self._radius_and_sigma(values)
         if self.code == "blur":
-            radius = used_radius(radius, sigma)
+            radius = gauss.used_radius(radius, sigma)
         return {"radius": radius, "sigma": sigma}
 
     def _weights(self, task: Task) -> NDArray:
-        return gaussian_weights(task["radius"], task["sigma"])
+        return gauss.gaussian_weights(task["radius"], task["sigma"])
 
     def define(self, task: Task, img: NDArray) -> NDArray:
         if task["radius"] == 0:
@@ -115,8 +102,8 @@ class Blur(Operation):
     def _floats(self, task: Task, img: NDArray) -> NDArray:
         """Return the blurred colors of an f32 picture, in f64."""
         numbers = img.astype(np.float64)
-        if task.op == "blur" and task["radius"] > EXACT_RADIUS:
-            coarse = coarse_blur(task["radius"], task["sigma"])
+        if task.op == "blur" and task["radius"] > gauss.EXACT_RADIUS:
+            coarse = gauss.coarse_blur(task["radius"], task["sigma"])
             return _coarsely(_coarsely(numbers, 0, coarse), 1, coarse)
         weights = self._weights(task)
         return _along(_along(numbers, 0, weights), 1, weights)
@@ -124,12 +111,12 @@ class Blur(Operation):
     def _bytes(self, task: Task, img: NDArray) -> NDArray:
         """Return the blurred colors of a u8 picture; all sums are exact."""
         numbers = img.astype(np.int64)
-        if task["radius"] > EXACT_RADIUS:
-            return _coarse_bytes(numbers, coarse_blur(task["radius"], task["sigma"]))
-        steps = byte_steps(task["radius"], task["sigma"])
+        if task["radius"] > gauss.EXACT_RADIUS:
+            return _coarse_bytes(numbers, gauss.coarse_blur(task["radius"], task["sigma"]))
+        steps = gauss.byte_steps(task["radius"], task["sigma"])
         weights = np.array([*steps[:0:-1], *steps])
-        middle = shifted(_along(numbers, 0, weights), MIDDLE_SHIFT)
-        return shifted(_along(middle, 1, weights), RESULT_SHIFT)
+        middle = gauss.shifted(_along(numbers, 0, weights), gauss.MIDDLE_SHIFT)
+        return gauss.shifted(_along(middle, 1, weights), gauss.RESULT_SHIFT)
 
 
 @picture_filter("Neighborhoods", example="sigma=2.5", reach=_reach)
@@ -146,7 +133,7 @@ class GaussianBlur(Blur):
     title = "gaussian_blur"
     options = (
         Parameter("sigma", "float", 1.5, None, MAX_SIGMA),
-        Parameter("radius", "int", None, 0, MAX_RADIUS),
+        Parameter("radius", "int", None, 0, gauss.MAX_RADIUS),
     )
 
 
@@ -164,13 +151,13 @@ class BoxBlur(Blur):
 
     title = "box_blur"
     code = "box_blur"
-    options = (Parameter("radius", "int", 3, 0, MAX_RADIUS),)
+    options = (Parameter("radius", "int", 3, 0, gauss.MAX_RADIUS),)
 
     def _radius_and_sigma(self, values: OperationValues) -> tuple[int, float]:
         return values["radius"], 0.0
 
     def _weights(self, task: Task) -> NDArray:
-        return box_weights(task["radius"])
+        return gauss.box_weights(task["radius"])
 
     def _bytes(self, task: Task, img: NDArray) -> NDArray:
         size = 2 * task["radius"] + 1
@@ -192,7 +179,7 @@ def _along(numbers: NDArray, axis: int, weights: NDArray) -> NDArray:
     return total
 
 
-def _coarsely(numbers: NDArray, axis: int, coarse: CoarseBlur) -> NDArray:
+def _coarsely(numbers: NDArray, axis: int, coarse: gauss.CoarseBlur) -> NDArray:
     """Blur along an axis on a coarse grid; see ``sampling.gauss``."""
     pixels = np.moveaxis(numbers, axis, 0)
     grid = _to_grid(pixels, 0, coarse) / (1 << coarse.share_bits)
@@ -203,15 +190,15 @@ def _coarsely(numbers: NDArray, axis: int, coarse: CoarseBlur) -> NDArray:
     return np.moveaxis(grid[before] * (1.0 - part) + grid[before + 1] * part, 0, axis)
 
 
-def _coarse_bytes(numbers: NDArray, coarse: CoarseBlur) -> NDArray:
+def _coarse_bytes(numbers: NDArray, coarse: gauss.CoarseBlur) -> NDArray:
     """Blur bytes on a coarse grid, in integers; see ``sampling.gauss``."""
     height, width = numbers.shape[:2]
     grid = _to_grid(_to_grid(numbers, 0, coarse), 1, coarse)
-    grid = shifted(grid << GRID_SHIFT, 2 * coarse.share_bits)
+    grid = gauss.shifted(grid << gauss.GRID_SHIFT, 2 * coarse.share_bits)
     steps = coarse.steps()
     weights = np.array([*steps[:0:-1], *steps])
     for axis in (0, 1):
-        grid = shifted(_along(grid, axis, weights), 16)
+        grid = gauss.shifted(_along(grid, axis, weights), 16)
     parts = 2 * coarse.factor
     for axis, size in ((0, height), (1, width)):
         places = [coarse.place(x) for x in range(size)]
@@ -220,10 +207,10 @@ def _coarse_bytes(numbers: NDArray, coarse: CoarseBlur) -> NDArray:
         part = part.reshape(-1, *(1,) * (grid.ndim - axis - 1))
         near, far = (np.take(grid, before + k, axis=axis) for k in (0, 1))
         grid = near * (parts - part) + far * part
-    return shifted(grid, GRID_SHIFT + 2 * (parts.bit_length() - 1))
+    return gauss.shifted(grid, gauss.GRID_SHIFT + 2 * (parts.bit_length() - 1))
 
 
-def _to_grid(numbers: NDArray, axis: int, coarse: CoarseBlur) -> NDArray:
+def _to_grid(numbers: NDArray, axis: int, coarse: gauss.CoarseBlur) -> NDArray:
     """Return the sums of a grid's samples along an axis, in units of their smallest share."""
     pixels = np.moveaxis(numbers, axis, 0)
     last = len(pixels) - 1

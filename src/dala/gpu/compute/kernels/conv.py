@@ -47,25 +47,20 @@ class Conv2d(Operation):
         weight = self.want_rank(inputs, 1, 4)
         channels, outputs, groups = x[-3], weight[0], values["groups"]
         if channels % groups or outputs % groups:
-            raise self.wrong_value(
-                "groups",
+            expected = (
                 f"a divisor of the channels of 'x' ({channels}) and the outputs of 'weight' "
-                f"({outputs})",
-                groups,
+                f"({outputs})"
             )
+            raise self.wrong_value("groups", expected, groups)
         if weight[1] != channels // groups:
-            raise self.wrong_shape(
-                "weight",
+            expected = (
                 f"of shape (outputs, {channels // groups}, height, width), as 'x' of shape {x} has "
-                f"{channels} channels in {groups} groups",
-                weight,
+                f"{channels} channels in {groups} groups"
             )
+            raise self.wrong_shape("weight", expected, weight)
         if len(inputs) > 2 and inputs[2].shape != (outputs,):
-            raise self.wrong_shape(
-                "bias",
-                f"of shape ({outputs},), one number for each output of 'weight'",
-                inputs[2].shape,
-            )
+            expected = f"of shape ({outputs},), one number for each output of 'weight'"
+            raise self.wrong_shape("bias", expected, inputs[2].shape)
         size = tuple(self._size(x, weight, values, i) for i in (0, 1))
         return Tensor((*x[:-3], outputs, *size), dtype)
 

@@ -69,15 +69,11 @@ class Yuv16ToRgb(Operation):
     optional = 2
     dtypes = ("u8",)
     options = (
-        _BITS,
-        Parameter("shift", "int", 0, 0, 8),
-        _MATRIX,
-        _RANGE,
-        _SITING,
+        _BITS, Parameter("shift", "int", 0, 0, 8), _MATRIX, _RANGE, _SITING,
         Parameter("transfer", "choice", "none", choices=("none", "hlg", "pq")),
         Parameter("light", "choice", "sdr", choices=("sdr", "float")),
         Parameter("peak", "float", 1000.0, 1.0, 10000.0),
-    )
+    )  # fmt: skip
 
     def _size(self, inputs: Inputs) -> tuple[int, int]:
         """Return height and width; raise if the planes' shapes do not match."""
@@ -262,12 +258,9 @@ class RgbToYuv16(Operation):
     takes = ("rgb",)
     dtypes = ("f32", "u8")
     options = (
-        _BITS,
-        _MATRIX,
-        _RANGE,
-        _SITING,
+        _BITS, _MATRIX, _RANGE, _SITING,
         Parameter("layout", "choice", "420", choices=tuple(LAYOUTS)),
-    )
+    )  # fmt: skip
 
     def result(self, inputs: Inputs, values: OperationValues) -> Tensor:
         height, width, _ = self.want_color(inputs)

@@ -8,15 +8,9 @@ from __future__ import annotations
 from dala.gpu.compute.language import IntOrFloat, div, exp, like
 
 __all__ = [
-    "elementwise_add",
-    "elementwise_div",
-    "elementwise_mul",
-    "elementwise_sub",
-    "relu",
-    "scalar_mul",
-    "sigmoid",
-    "tanh",
-]
+    "elementwise_add", "elementwise_div", "elementwise_mul", "elementwise_sub", "relu",
+    "scalar_mul", "sigmoid", "tanh",
+]  # fmt: skip
 
 
 def elementwise_add(a: IntOrFloat, b: IntOrFloat) -> IntOrFloat:

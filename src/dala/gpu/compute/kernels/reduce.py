@@ -15,13 +15,9 @@ from dala.typing import NDArray
 
 #: Output dtypes of a sum by input dtype; the first is the default.
 SUMS = {
-    "f32": ("f32",),
-    "f64": ("f64",),
-    "s32": ("s32", "u32", "s64", "f32", "f64"),
-    "s64": ("s64",),
-    "u32": ("u32", "s32", "s64", "f32", "f64"),
-    "u8": ("u32", "u8", "s32", "s64", "f32", "f64"),
-}
+    "f32": ("f32",), "f64": ("f64",), "s32": ("s32", "u32", "s64", "f32", "f64"), "s64": ("s64",),
+    "u32": ("u32", "s32", "s64", "f32", "f64"), "u8": ("u32", "u8", "s32", "s64", "f32", "f64"),
+}  # fmt: skip
 
 
 def one_axis(kernel: str, shape: tuple[int, ...], axis: int) -> int:
@@ -108,12 +104,8 @@ class _Reduction(Operation):
         fitting = {plain.shape, kept} | ({(1,)} if not plain.shape else set())
         if output.shape not in fitting:
             listed = " or ".join(str(s) for s in sorted(fitting, key=len))
-            raise self.wrong_shape(
-                "output",
-                f"of shape {listed}",
-                output.shape,
-                f"Use buffer_zeros({plain.shape}, {plain.dtype!r}).",
-            )
+            advice = f"Use buffer_zeros({plain.shape}, {plain.dtype!r})."
+            raise self.wrong_shape("output", f"of shape {listed}", output.shape, advice)
         allowed = self.stored(inputs[0].dtype)
         want_dtype(self.name, inputs[0].dtype, output.dtype, allowed)
         return {"axes": axes, "passes": passes(shape, axes)}

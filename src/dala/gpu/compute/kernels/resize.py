@@ -294,11 +294,7 @@ def _named(params: Params) -> Params:
 
 
 def placed(
-    source: tuple[int, int],
-    size: tuple[int, int],
-    fit: str,
-    keep: float,
-    call: str = "preprocess",
+    source: tuple[int, int], size: tuple[int, int], fit: str, keep: float, call: str = "preprocess"
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the size of the whole resized picture, and its offset in the output.
 

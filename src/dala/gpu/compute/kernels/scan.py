@@ -97,10 +97,7 @@ class Histogram(Operation):
     def define(self, task: Task, a: NDArray) -> NDArray:
         edges = np.frombuffer(task["edges"], a.dtype)
         x = a.reshape(-1)
-        if len(edges) > 1:
-            x = x[(x >= edges[0]) & (x <= edges[-1])]
-        else:
-            x = x[:0]
+        x = x[(x >= edges[0]) & (x <= edges[-1])] if len(edges) > 1 else x[:0]
         at = np.searchsorted(edges[:-1], x, side="right") - 1
         return np.asarray(np.bincount(at, minlength=task["bins"]))
 

@@ -318,10 +318,7 @@ class Crop(_Placed):
     """
 
     title = "crop"
-    options = (
-        Parameter("box", "ints", size=4, low=0, high=1 << 24),
-        size_parameter(high=1 << 24),
-    )
+    options = (Parameter("box", "ints", size=4, low=0, high=1 << 24), size_parameter(high=1 << 24))
 
     def _place(self, height: int, width: int, values: OperationValues) -> _Placement:
         box, size = values["box"], values["size"]

@@ -175,11 +175,8 @@ class YuvToRgb(_Video):
                 advice = "Only 'yuv444' may be 'f32'."
                 raise self.wrong_dtype(name, "of dtype 'u8' for 4:2:0", t.dtype, advice)
         if len(first.shape) != 2:
-            raise self.wrong_shape(
-                "yuv",
-                f"of shape (height * 3 / 2, width) for {form}, or its planes one by one",
-                first.shape,
-            )
+            expected = f"of shape (height * 3 / 2, width) for {form}, or its planes one by one"
+            raise self.wrong_shape("yuv", expected, first.shape)
         height, width = first.shape
         if len(inputs) == 1:
             if height % 3:
@@ -206,12 +203,9 @@ class YuvToRgb(_Video):
         self.want_rgb(output, self._size(inputs, form), "output")
         numbers = decoding(values["matrix"], values["range"] == "limited")
         return {
-            "format": form,
-            "siting": values["siting"],
-            "chroma": values["chroma"],
-            "numbers": numbers,
-            "fixed": fixed_decoding(numbers, form != "yuv444"),
-        }
+            "format": form, "siting": values["siting"], "chroma": values["chroma"],
+            "numbers": numbers, "fixed": fixed_decoding(numbers, form != "yuv444"),
+        }  # fmt: skip
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         if _of_bytes(task):

@@ -100,33 +100,21 @@ def _mod(a: float, b: float) -> float:
     return a % b if isinstance(a, int) and isinstance(b, int) else a - b * floor(a / b)
 
 
+_COMPARE: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 #: Functions that fold operations on constants.
 FOLD: Final[dict[str, Callable[[float, float], float]]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "idiv": _idiv,
-    "mod": _mod,
+    **{name: getattr(operator, name) for name in ("add", "sub", "mul", *_COMPARE)},
+    "div": operator.truediv, "idiv": _idiv, "mod": _mod,
     "min": lambda a, b: b if b < a or b != b else a,
     "max": lambda a, b: b if a < b or b != b else a,
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-}
+}  # fmt: skip
 #: The same for functions of floats.
 _FOLD_REAL: Final[dict[str, Callable[..., float]]] = {
     name: getattr(math, name)
     for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "atan", "atan2")
 }
-_COMPARE: Final = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 _BITS: Final[dict[str, Callable[[int, int], int]]] = {
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
+    name: getattr(operator, f"{name}_" if name != "xor" else name) for name in ("and", "or", "xor")
 }
 
 

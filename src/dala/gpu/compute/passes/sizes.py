@@ -50,20 +50,18 @@ def checked_size(size: object, call: str) -> PassSize:
     return tuple(size) if isinstance(size, list) else size  # type: ignore[return-value]
 
 
-def size_of(size: PassSize, width: int, height: int, params: Mapping[str, Any], call: str) -> tuple[
-    int, int
-]:  # fmt: skip
+def size_of(
+    size: PassSize, width: int, height: int, params: Mapping[str, Any], call: str
+) -> tuple[int, int]:
     """Return a size in pixels; fractions are cut off, and 1 is the least.
 
     >>> size_of(0.5, 101, 60, {}, "program"), size_of(("max(width, n)", 7), 4, 4, {"n": 9}, "p")
     ((50, 30), (9, 7))
     """
+    if size == 1:
+        return width, height
     if not isinstance(size, tuple):
-        return (
-            (width, height)
-            if size == 1
-            else (_side(width * size, call), _side(height * size, call))
-        )
+        return _side(width * size, call), _side(height * size, call)
     names = {**params, "width": width, "height": height}
     w, h = (
         _side(_walk(_parsed(s, call), names, s, call) if isinstance(s, str) else s, call)

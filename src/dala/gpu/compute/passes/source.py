@@ -9,12 +9,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar, overload
 
 from dala.errors import ParameterError
-from dala.gpu.compute.kernel import (
-    Kernel,
-    KernelFunction,
-    function_lookup,
-    registered,
-)
+from dala.gpu.compute.kernel import Kernel, KernelFunction, function_lookup, registered
 from dala.gpu.compute.lang.check import inside
 from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.lang.markers import outside_kernel
@@ -45,9 +40,7 @@ def program(
 @overload
 def program(*, name: str | None = None) -> Callable[[KernelFunction], KernelProgram]: ...
 def program(
-    source: KernelFunction | str | Sequence[ProgramPass] | None = None,
-    *,
-    name: str | None = None,
+    source: KernelFunction | str | Sequence[ProgramPass] | None = None, *, name: str | None = None
 ) -> KernelProgram | Callable[[KernelFunction], KernelProgram]:
     """Create a program of several passes from a function, its text, or a list of passes.
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dala.errors import counted
 from dala.gpu.compute.buffer import Buffer, overlap
 from dala.gpu.compute.engines.base import Engine, Link, Runner, Task, Tensor
 from dala.gpu.compute.lang.ir import Program
-from dala.gpu.compute.pipeline.fuse import Pass
+from dala.gpu.compute.pipeline.fuse import Pass, Stage
 
 #: The maximum number of passes in a chain. Engines may refuse shorter chains.
 MAX_LENGTH = 16
@@ -150,3 +151,31 @@ def _chained(nodes: list[Pass], at: int, end: int) -> Chain | None:
             stores.append(out)
     found = Chain(group, outside, stores)
     return found if found.renew() else None
+
+
+def explain(
+    engine: Engine | None, stages: Sequence[Stage], passes: Sequence[Pass], times: Sequence[float]
+) -> str:
+    """Return the plan of a pipeline as text; ``times`` are seconds per pass, if known."""
+    where = engine.id if engine is not None else "no device yet"
+    count = counted(sum(item.op != "barrier" for item in passes), "passes", "pass")
+    lines = [f"pipeline on {where}: {counted(len(stages), 'stages')} in {count}"]
+    for number, stage in enumerate(stages):
+        shape = stage.output.shape if stage.output is not None else ""
+        lines.append(f"  stage {number}: {stage.name} {shape}{_fusion(stage, passes)}")
+    for number, item in enumerate(passes):
+        time = f", {times[number] * 1e3:.3f} ms" if times else ""
+        lines.append(f"  pass {number}: {item.label}, {item.moved:,} bytes{time}")
+    return "\n".join(lines)
+
+
+def _fusion(stage: Stage, passes: Sequence[Pass]) -> str:
+    """Return a note on how a stage was fused; an empty string if it was not."""
+    for item in passes:
+        members = item.nodes if isinstance(item, Chain) else [item]
+        if any(stage in member.stages[:-1] for member in members):
+            return ", fused"
+        if len(members) > 1 and any(stage in member.stages for member in members):
+            assert item.output is not None
+            return f", in {item.output.engine.chain_method}"
+    return ""

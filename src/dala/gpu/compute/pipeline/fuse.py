@@ -59,12 +59,9 @@ class Stage:
     def spec(self) -> Spec:
         """Return the stage as a dict that ``Pipeline.add`` accepts; all have the same keys."""
         return {
-            "op": self.op,
-            "kernel": None if self.kernel is None else self.kernel.name,
-            "inputs": list(self.inputs),
-            "output": self.output,
-            "params": dict(self.params),
-        }
+            "op": self.op, "kernel": None if self.kernel is None else self.kernel.name,
+            "inputs": list(self.inputs), "output": self.output, "params": dict(self.params),
+        }  # fmt: skip
 
 
 class Pass:

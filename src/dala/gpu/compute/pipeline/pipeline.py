@@ -20,8 +20,7 @@ from dala.gpu.compute.call.arguments import number_kinds, pack
 from dala.gpu.compute.call.spec import Spec
 from dala.gpu.compute.engines.base import Engine
 from dala.gpu.compute.kernel import Kernel
-from dala.gpu.compute.pipeline.chain import chain
-from dala.gpu.compute.pipeline.explain import explain
+from dala.gpu.compute.pipeline.chain import chain, explain
 from dala.gpu.compute.pipeline.fuse import Pass, Stage, fuse
 from dala.gpu.compute.pipeline.reading import CallableCount, CallableSpecs, PipelineReading
 from dala.gpu.compute.stream.job import Job, memory_of
@@ -88,12 +87,10 @@ class Pipeline(Closing):
         engine = self._engine if stage.output is None else stage.output.engine
         if self._engine is not None and engine is not self._engine:
             assert engine is not None
+            expected = f"on the pipeline's device {self._engine.id!r}"
+            advice = "Move its buffers, or make a second pipeline."
             raise DeviceMismatch.invalid(
-                "Pipeline.add",
-                f"stage {stage.name!r}",
-                f"on the pipeline's device {self._engine.id!r}",
-                engine.id,
-                "Move its buffers, or make a second pipeline.",
+                "Pipeline.add", f"stage {stage.name!r}", expected, engine.id, advice
             )
         self._check_cycle(stage)
         self._engine = engine

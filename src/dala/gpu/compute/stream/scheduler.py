@@ -159,9 +159,7 @@ class Queue:
     # working ----------------------------------------------------------------------------------
     def _start(self) -> None:
         worker = forks.thread(
-            _work,
-            args=(self, self._wake),
-            name=f"dala-stream-{len(self._threads) + 1}",
+            _work, args=(self, self._wake), name=f"dala-stream-{len(self._threads) + 1}"
         )
         worker.start()
         self._threads.append(worker)
@@ -181,7 +179,7 @@ class Queue:
         except BaseException as error:
             self._end(job, name_command(_without_frame(error), job))
             return True
-        if job.engine is None or not _has_queue(job.engine):
+        if job.engine is None or type(job.engine).synchronize is Engine.synchronize:
             self._end(job, None)
         else:
             self._enqueued(job, job.engine)
@@ -320,10 +318,6 @@ def _work(queue: Queue, wake: SimpleQueue[None]) -> None:
         wake.get()
         if not queue.run_next():
             return
-
-
-def _has_queue(engine: Engine) -> bool:
-    return type(engine).synchronize is not Engine.synchronize
 
 
 def _without_frame(error: BaseException) -> BaseException:

@@ -7,14 +7,13 @@ from contextlib import ExitStack, closing
 from functools import partial
 from typing import Final
 
-from dala.media.audio.checks import Samples, check_number, from_decibels
+from dala.media.audio.checks import Samples, apply_fades, check_number, from_decibels
 from dala.media.audio.effects import limiter_step
 from dala.media.audio.files.decode import SoundDecoder
 from dala.media.audio.files.writer import ENCODERS, MixedSound
 from dala.media.audio.graph import FilterStream
 from dala.media.audio.loudness import measure
 from dala.media.audio.mixing.blocks import BlockFunction, BlockSource, FileSound, Processed
-from dala.media.audio.samples import apply_fades
 from dala.media.video.source import VideoSource
 from dala.media.video.tracks import TrackGroup, Tracks
 from dala.notices import notify

@@ -356,17 +356,8 @@ class FrameSamples:
         now = self._format(frame.sample_rate, frame.layout)
         if self._formatter is None or now != self._format_now:
             self._change(now)
-        kind = frame.format.name
-        if kind == "flt":
-            block = frame_samples(frame)
-        elif kind == "fltp":  # AAC, Opus, MP3: not worth a filter graph
-            planes = frame.planes
-            block = np.empty((frame.samples, len(planes)), np.float32)
-            for channel, plane in enumerate(planes):
-                block[:, channel] = np.frombuffer(plane, np.float32, frame.samples)
-        else:
-            parts = [frame_samples(made) for made in self._formatter.resample(frame)]
-            block = joined(parts, now[1])
+        parts = [frame_samples(made) for made in self._formatter.resample(frame)]
+        block = joined(parts, now[1])
         if not finite(block):
             self.invalid += int(np.count_nonzero(~np.isfinite(block)))
             block = np.nan_to_num(block, nan=0.0, posinf=0.0, neginf=0.0)

@@ -16,11 +16,15 @@ from dala.arguments import Flag
 from dala.errors import FreedError, ParameterError
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import (
+    CURVE,
     Samples,
     Seconds,
+    apply_fades,
     check_number,
     check_rate,
     check_time,
+    pan_mono,
+    pan_stereo,
     silent,
 )
 from dala.media.audio.effects import (
@@ -38,7 +42,6 @@ from dala.media.audio.mixing.blocks import (
     MemorySound,
     Processed,
 )
-from dala.media.audio.samples import CURVE, apply_fades, pan_mono, pan_stereo
 from dala.media.video.source import VideoFile
 from dala.resources import Closing
 from dala.typing import NDArray

@@ -341,12 +341,6 @@ class DisplayList:
         self.serial += 1
         self.order_changed = False
 
-    def repicture(self, item: DisplayItem, version: int) -> None:
-        """Mark the picture of an item's first draw as changed."""
-        draw = item.draws[0]
-        draw.version = version
-        self.changes.append((item.start, draw.rect))
-
     def invalidate(self) -> None:
         """Mark the whole picture as changed."""
         self.changes.append((-1, self.rect))

@@ -169,8 +169,8 @@ def due_effects(layer: DisplayList, clear: bool) -> list[DisplayItem]:
         if moved or any(n < item.start and meet(rect, region) for n, rect in layer.changes):
             due.append(item)
             filtering.version += 1
-            layer.repicture(item, filtering.version)
-            layer.changes.append((item.start, region))
+            item.draws[0].version = filtering.version
+            layer.changes += [(item.start, item.draws[0].rect), (item.start, region)]
     return due
 
 

@@ -261,18 +261,14 @@ class _Loader:
             if item["type"] == "animation":
                 self.later.append((home, item, here, (_id_of(home), _id_of(before))))
                 continue
-            if item["type"] == "effect" and self._is_early(home.scene_of(), item):
+            early = item["type"] == "effect" and item.get("input")
+            if early and early not in home.scene_of()._nodes:  # its input comes later in the file
                 self.later.append((home, item, here, None))
                 continue
             node = self._attempt(here, self._make, home, item, here)
             before = node if node is not None else before
             if node is not None and NODE_TYPES[item["type"]].HOLDS == "nodes":
                 self._nodes(node, item.get("nodes", []), f"{here}.nodes")  # type: ignore[arg-type]
-
-    def _is_early(self, scene: Scene, item: j.JsonItem) -> bool:
-        """Return whether the input of an effect comes later in the file."""
-        given = item.get("input", "")
-        return given != "" and given not in scene._nodes
 
     def _make(self, home: NodeBuilder, item: j.JsonItem, at: str) -> Node:
         cls = NODE_TYPES[item["type"]]

@@ -11,12 +11,13 @@ from typing import Any, ClassVar, Final
 
 from dala.budget import check_deadline
 from dala.extras import pip_install
+from dala.media.filters.declarations import filter_names
 from dala.media.filters.sizes import takes_size, turned
 from dala.media.scene.file.cost import walk
 from dala.media.scene.file.follows import FOLLOW
 from dala.media.scene.nodes import builtin as builtin
 from dala.media.scene.nodes import json_types as j
-from dala.media.scene.nodes.effect import filter_names, params_object
+from dala.media.scene.nodes.effect import params_object
 from dala.media.scene.nodes.node import FITS, Node
 from dala.media.scene.nodes.paints import JSON_GRADIENT
 from dala.media.scene.nodes.registry import NODE_TYPES

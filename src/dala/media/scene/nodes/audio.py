@@ -11,10 +11,10 @@ from typing import ClassVar, Final
 from dala.errors import DalaError, FreedError, ParameterError
 from dala.media.audio.arriving import LiveSound
 from dala.media.audio.audio import Audio
+from dala.media.audio.checks import CURVES
 from dala.media.audio.effects import EFFECTS, Effect, check_effects
 from dala.media.audio.files.decode import sound_source
 from dala.media.audio.mixing.blocks import FileSound
-from dala.media.audio.samples import CURVES
 from dala.media.scene.nodes import json_types as j
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.node import Content, Node, NotNamed

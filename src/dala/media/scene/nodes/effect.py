@@ -64,7 +64,10 @@ def filter_parameters(filter: str | Runnable) -> dict[str, FilterParameter]:
             }
         kernel = find(filter)
         if kernel is None:
-            hint = did_you_mean(filter, filter_names()) or "dala.media.gpu.filters() lists all."
+            hint = (
+                did_you_mean(filter, declarations.filter_names())
+                or "dala.media.gpu.filters() lists all."
+            )
             raise UnknownKernel(f"add_effect: there is no filter {filter!r}. {hint}")
         filter = kernel
     if len(filter.inputs) > 1:
@@ -76,11 +79,6 @@ def filter_parameters(filter: str | Runnable) -> dict[str, FilterParameter]:
         a.name: FilterParameter(a.default, a.type == "int", j.Field(_custom_type(a.default)))
         for a in filter.params
     }
-
-
-def filter_names() -> list[str]:
-    """Return the names of all filters."""
-    return declarations.filter_names()
 
 
 def params_object(filter: str) -> j.JsonObject:

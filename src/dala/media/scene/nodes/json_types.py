@@ -170,14 +170,14 @@ class JsonNull(JsonType):
     SCHEMA: ClassVar[Schema] = {"type": "null"}
 
 
+@dataclass(eq=False)
 class JsonString(JsonType):
     """A string of at least ``shortest`` characters; ``expected`` is its meaning."""
 
     form = str
 
-    def __init__(self, expected: str = "a string", *, shortest: int = 0) -> None:
-        self.expected = expected
-        self.shortest = shortest
+    expected: str = "a string"
+    shortest: int = 0
 
     def fits(self, value: JsonValue) -> bool:
         """Return True for strings that are long enough."""

@@ -65,6 +65,7 @@ def _parameters(cls: type[Node]) -> Iterator[tuple[str, str, Value, str]]:
 
 def _builder_method(cls: type[Node]) -> Callable[..., Node]:
     name = f"add_{cls.type}"
+    unset = {k for k, p in cls.PROPERTIES.items() if isinstance(p, PairProperty)} | {*cls.ARGUMENTS}
     required = [argument for argument, _, default, _ in _parameters(cls) if default is REQUIRED]
 
     def method(self: NodeBuilder, *args: Value, **given: Value) -> Node:
@@ -80,8 +81,7 @@ def _builder_method(cls: type[Node]) -> Callable[..., Node]:
         for argument in required:
             if argument not in given:
                 raise TypeError(f"{name}() missing required argument: {argument!r}")
-        unset = [k for k, v in given.items() if v is None and _none_is_unset(cls, k)]
-        given = {k: v for k, v in given.items() if k not in unset}
+        given = {k: v for k, v in given.items() if v is not None or k not in unset}
         scene = self.scene_of()._check_open(name)
         home = self.container()
         clip = home.take_clip(cls.type, given, name)
@@ -96,8 +96,3 @@ def _builder_method(cls: type[Node]) -> Callable[..., Node]:
         p.name: p.annotation for p in signature.parameters.values() if p.annotation is not p.empty
     } | {"return": signature.return_annotation}
     return method
-
-
-def _none_is_unset(cls: type[Node], name: str) -> bool:
-    """Return True if None means that an argument was left out."""
-    return name in cls.ARGUMENTS or isinstance(cls.PROPERTIES.get(name), PairProperty)

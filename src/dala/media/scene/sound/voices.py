@@ -15,12 +15,11 @@ import numpy as np
 from dala.errors import DalaError
 from dala.media.audio.arriving import LiveSound, LiveVoice, sound_of_reader
 from dala.media.audio.audio import Audio
-from dala.media.audio.checks import Samples
+from dala.media.audio.checks import Samples, apply_fades
 from dala.media.audio.effects import effect_stream
 from dala.media.audio.mixing import blocks as b
 from dala.media.audio.mixing.blocks import BlockSource
 from dala.media.audio.mixing.mixer import Mixer, MixerTrack, mix_tracks
-from dala.media.audio.samples import apply_fades
 from dala.media.scene.nodes.audio import AudioNode
 from dala.media.scene.nodes.group import GroupNode
 from dala.media.scene.nodes.nested import SceneNode

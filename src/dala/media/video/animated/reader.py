@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -28,7 +28,6 @@ from dala.media.video.animated.facts import (
     kind_of,
     scan,
 )
-from dala.media.video.borrowed import BorrowedFrame
 from dala.media.video.options import DecodeOptions
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoSource
@@ -268,16 +267,12 @@ class AnimationReader(Reader):
         start, end = file.times[number : number + 2]
         return _AnimationFrame(pixels, start, file.unit, end - start)
 
-    def _made(self, decoded: _AnimationFrame, borrow: bool = False) -> Frame:
+    def _made(self, decoded: _AnimationFrame) -> Frame:
         pixels, *times = decoded
         if self.depth == "float":
             pixels = pixels / np.float32(255)
         facts: Any = dict(zip(decoded._fields[1:], times, strict=True))
         return Frame(from_array(pixels, device=self.options.device), format="rgba", **facts)
-
-    def borrow(self) -> Iterator[Frame | BorrowedFrame]:
-        """Yield the frames: there are no planes to borrow."""
-        yield from self
 
     def _damaged(self, why: str) -> VideoError:
         number, self._frame = self._frame, len(self._file.facts.delays)

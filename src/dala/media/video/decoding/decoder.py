@@ -11,7 +11,7 @@ from time import monotonic
 
 from dala import budget, forks
 from dala.errors import VideoError
-from dala.media.live.backoff import Backoff
+from dala.media.live.slots import Backoff
 from dala.media.video.decoding.input import VideoInput, frame_count
 from dala.media.video.source import AvObject, DecodedFrame, FrameQueue, av, ffmpeg_message
 from dala.media.video.stages import Deinterlacer
@@ -261,6 +261,8 @@ class Decoder:
         frames = self._decoded()
         while True:
             frame = next(frames, None)
+            if frame is not None:
+                self._opened.look_at(frame)
             ready = clock.finish() if frame is None else clock.put(frame)
             done = frame is None
             del frame  # so that the decoder can reuse its memory

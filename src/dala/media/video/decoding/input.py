@@ -9,7 +9,7 @@ from typing import Protocol
 from dala import forks, memory
 from dala.budget import check_deadline
 from dala.errors import DeviceUnavailable, VideoError
-from dala.media.video.decoding.nvdec import engine_of, is_on_gpu, on_host, options_for
+from dala.media.video.decoding.nvdec import engine_of, is_on_gpu, options_for
 from dala.media.video.options import DecodeOptions
 from dala.media.video.reach import is_playlist
 from dala.media.video.source import AvObject, DecodedFrame, VideoSource, av, ffmpeg_message
@@ -164,11 +164,10 @@ class VideoInput:
             self.open()
             self.say("hwaccel", f"it is decoded on the CPU, as NVDEC cannot: {reason}.")
 
-    def on_gpu(self, frame: DecodedFrame) -> DecodedFrame:
-        """Return a frame whose planes the device can read where they are, if it shall keep them."""
+    def look_at(self, frame: DecodedFrame) -> None:
+        """Say so if a frame that the GPU should have is the CPU's."""
         if self._engine is not None and not is_on_gpu(frame):
             self.say("hwaccel", "it is decoded on the CPU, as NVDEC does not decode such a video.")
-        return on_host(frame, always=False)
 
     def _open_fastest(self) -> None:
         """Open the source with the first hardware that decodes it, else on the CPU, and say so."""
@@ -199,7 +198,9 @@ class VideoInput:
             )
         try:
             if self._engine is not None:
-                return HWAccel(device_type="cuda", **options_for(self._engine))
+                return HWAccel(
+                    device_type="cuda", **options_for(self._engine, self.options.hwaccel is None)
+                )
             return HWAccel(device_type=self._hwaccel, allow_software_fallback=False)
         except (RuntimeError, OSError, ValueError) as error:
             raise DeviceUnavailable(

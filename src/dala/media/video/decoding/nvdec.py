@@ -38,7 +38,7 @@ def engine_of(device: str | None) -> Engine | None:
         return probe.engine
 
 
-def options_for(engine: Engine) -> dict[str, Any]:
+def options_for(engine: Engine, may_fall_back: bool) -> dict[str, Any]:
     """Return options of PyAV's ``HWAccel``: frames stay in the context that this thread enters."""
     assert engine.sharing is not None, engine.id
     engine.sharing.enter(engine)
@@ -46,7 +46,7 @@ def options_for(engine: Engine) -> dict[str, Any]:
         "device": str(engine.sharing.ordinal_of(engine)),
         "options": {"primary_ctx": "0", "current_ctx": "1"},
         "is_hw_owned": True,
-        "allow_software_fallback": True,
+        "allow_software_fallback": may_fall_back,
     }
 
 

@@ -139,11 +139,6 @@ def with_lengths(found: list[bytes]) -> bytes:
     return b"".join(len(unit).to_bytes(4, "big") + unit for unit in found)
 
 
-def is_idr(found: list[bytes]) -> bool:
-    """Return whether decoding can begin at a picture that no later one refers behind."""
-    return any(unit and unit[0] & 31 == _IDR for unit in found)
-
-
 def is_header(unit: bytes) -> bool:
     """Return whether a unit is a parameter set.
 
@@ -310,7 +305,7 @@ def _scan(
         idr = False
         if packet.is_keyframe:
             inside = units(bytes(packet), headers.length_size)
-            idr = is_idr(inside)
+            idr = any(unit and unit[0] & 31 == _IDR for unit in inside)
             headers.add(inside)
         found.append((packet.pts, idr))
         if end is not None and packet.dts >= end:

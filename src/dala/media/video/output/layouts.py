@@ -37,12 +37,6 @@ def split_planes(
     return flat[:luma].reshape(size), u, v
 
 
-def nv12_planes(pixels: NDArray) -> tuple[NDArray, NDArray]:
-    """Return views of Y, and of Cb and Cr in pairs, of an "nv12" array."""
-    height = pixels.shape[0] // 3 * 2
-    return pixels[:height], pixels[height:]
-
-
 def picture_of(planes: Sequence[NDArray], pixel_format: str) -> DecodedFrame:
     """Return a picture of PyAV over planes, one for each component, of shape (rows, columns).
 
@@ -311,7 +305,9 @@ def encoded_picture(
     pixels = made.numpy()
     if made.pixels is frame.pixels and copy:  # the caller may change it
         pixels = pixels.copy()
-    found: tuple[NDArray, ...] = nv12_planes(pixels) if layout == "nv12" else i420_planes(pixels)
+    found: tuple[NDArray, ...] = pixels[: made.height], pixels[made.height :]
+    if layout == "i420":
+        found = i420_planes(pixels)
     if size != (made.width, made.height):
         found = found[0][: size[1], : size[0]], *found[1:]
     if pixel_format == "yuva420p":

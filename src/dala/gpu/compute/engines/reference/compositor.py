@@ -8,28 +8,16 @@ from typing import Final
 
 import numpy as np
 
+from dala.gpu.compute.engines import compositing
 from dala.gpu.compute.engines.base import Engine, Storage
 from dala.gpu.compute.engines.blending import FULL, LEAST, SOFT, VALUES, WHITE, share_of
-from dala.gpu.compute.engines.compositing import (
-    BLENDS,
-    DRAW,
-    GRID,
-    LINEAR,
-    NEAREST,
-    PICTURE,
-    RING,
-    SHADOW,
-    TINT,
-    ComposedFrame,
-    Composer,
-)
 from dala.gpu.compute.engines.sampling import draws as sampling
 from dala.gpu.compute.engines.sampling.draws import Places
 from dala.gpu.compute.engines.sampling.shadows import blurred, root
 from dala.typing import NDArray
 
 
-class HostComposer(Composer):
+class HostComposer(compositing.Composer):
     """A composer for engines whose memory is on the host."""
 
     def __init__(self, engine: Engine) -> None:
@@ -59,7 +47,7 @@ class HostComposer(Composer):
     def drop(self, picture: int) -> None:
         self._pictures.pop(picture, None)
 
-    def compose(self, frame: ComposedFrame) -> None:
+    def compose(self, frame: compositing.ComposedFrame) -> None:
         target, width, height, draws, rects, background = frame
         pixels = np.frombuffer(self._host(target), np.uint8).reshape(height, width, 4)
         for x0, y0, x1, y1 in rects:
@@ -76,17 +64,17 @@ class HostComposer(Composer):
         height, width = under.shape[:2]
         x = np.arange(left, left + width, dtype=np.int64)[None, :]
         y = np.arange(top, top + height, dtype=np.int64)[:, None]
-        places = sampling.places_of(np.array([draw], DRAW), NEAREST)
+        places = sampling.places_of(np.array([draw], compositing.DRAW), compositing.NEAREST)
         source = np.broadcast_to(draw["color"].astype(np.int64), (height, width, 4)).copy()
-        if draw["kind"] in (PICTURE, TINT):
+        if draw["kind"] in (compositing.PICTURE, compositing.TINT):
             sampled = self._sampled(int(draw["picture"]), places, x, y)
-            if draw["kind"] == PICTURE:
+            if draw["kind"] == compositing.PICTURE:
                 source = sampled
             else:
                 source[..., 3] = (source[..., 3] * sampled[..., 3] + 127) // 255
         u, v = (sampling.at(own, x, y) for own in places.steps[:2, :, 0])
         share = shares(draw, u, v)
-        linear = bool(draw["flags"] & LINEAR)
+        linear = bool(draw["flags"] & compositing.LINEAR)
         return blend(int(draw["blend"]), under, source, share, linear)
 
     def _sampled(self, picture: int, places: Places, x: NDArray, y: NDArray) -> NDArray:
@@ -109,14 +97,16 @@ class HostComposer(Composer):
 def shares(draw: np.void, u: NDArray, v: NDArray) -> NDArray:
     """Return the coverage of each pixel times opacity, of 65536, for positions in 256ths."""
     opacity = int(share_of(draw["opacity"]))
-    hw, hh, radius, width = (int(draw[n] * GRID) for n in ("hw", "hh", "radius", "width"))
-    if draw["kind"] == SHADOW and width > 0:
+    hw, hh, radius, width = (
+        int(draw[n] * compositing.GRID) for n in ("hw", "hh", "radius", "width")
+    )
+    if draw["kind"] == compositing.SHADOW and width > 0:
         return (blurred(u, v, hw, hh, radius, width) * opacity + (1 << 14)) >> 15
     found = covered(u, v, hw, hh, radius)
-    if draw["kind"] == RING:
+    if draw["kind"] == compositing.RING:
         inner = covered(u, v, hw - width, hh - width, max(radius - width, 0))
         found = np.maximum(found - inner, 0)
-    return (found * opacity + GRID // 2) // GRID
+    return (found * opacity + compositing.GRID // 2) // compositing.GRID
 
 
 def covered(u: NDArray, v: NDArray, hw: int, hh: int, radius: int) -> NDArray:
@@ -127,7 +117,7 @@ def covered(u: NDArray, v: NDArray, hw: int, hh: int, radius: int) -> NDArray:
     x, y = np.abs(u) - (hw - radius), np.abs(v) - (hh - radius)
     outside = root(np.maximum(x, 0) ** 2 + np.maximum(y, 0) ** 2)
     distance = outside + np.minimum(np.maximum(x, y), 0) - radius
-    return np.asarray(np.clip(GRID // 2 - distance, 0, GRID))
+    return np.asarray(np.clip(compositing.GRID // 2 - distance, 0, compositing.GRID))
 
 
 # blending ----------------------------------------------------------------------------------------
@@ -229,14 +219,14 @@ def blend(mode: int, back: NDArray, source: NDArray, share: NDArray, linear: boo
         soft = SOFT[linear][b].astype(np.int64)
         b, s = (VALUES[linear][x].astype(np.int64) for x in (b, s))
         mix = MIXES[mode]
-        if BLENDS[mode] == "add":
+        if compositing.BLENDS[mode] == "add":
             found, result = _added(b, s, below, above, one)
         else:
             made = _soft(b, s, soft) if mix is None else mix(b, s)
             m = quotient(((255 - below) * s + below * made) * 257)
             w = (above * 255 * FULL + safe // 2) // safe
             found = (m * w + b * (FULL - w) + FULL // 2) // FULL
-        colors = _byte_of_light(found) if linear else quotient(found * 255)
+        colors = np.searchsorted(LEAST, found, side="right") if linear else quotient(found * 255)
     made = np.concatenate([colors, result], axis=2)
     return np.where(above == 0, back, made).astype(np.uint8)
 
@@ -253,7 +243,3 @@ def _added(
     summed = np.minimum(s * over // FULL + (b * under + FULL // 2) // FULL, WHITE)
     alpha = (np.minimum(total, FULL) * 255 + FULL // 2) // FULL
     return np.where(total > FULL, summed, mean), alpha
-
-
-def _byte_of_light(x: NDArray) -> NDArray:
-    return np.searchsorted(LEAST, x, side="right")

@@ -30,22 +30,53 @@ from dala.gpu.compute.engines.base import (
     Task,
     Values,
 )
+from dala.gpu.compute.engines.elementary.double import DOUBLE
 from dala.gpu.compute.engines.elementary.single import SINGLE
-from dala.gpu.compute.engines.reference.functions import exact_function
 from dala.gpu.compute.engines.registry import as_array, run_definition
-from dala.gpu.compute.lang.ir import (
-    Block,
-    Break,
-    Continue,
-    For,
-    If,
-    Program,
-    SetSlot,
-    Slot,
-    Value,
-    format_program,
-)
+from dala.gpu.compute.lang import ir
 from dala.typing import NDArray
+
+_TYPES: Final = {"f64": np.float64, "i32": np.int32}
+
+
+class Numbers(np.ndarray[Any, np.dtype[Any]]):
+    """An array with the operators of :class:`~dala.gpu.compute.engines.cpu.vector.numbers.Num`."""
+
+    def of(self, value: float) -> Any:
+        return np.full_like(self, value)
+
+    def equals(self, other: Any) -> Any:
+        return self == other
+
+    def compare(self, rule: str, other: Any) -> Any:
+        assert rule == "uno"
+        return np.isnan(self) | np.isnan(other)
+
+    def choose(self, yes: Any, no: Any) -> Any:  # type: ignore[override]
+        return np.where(self, yes, no).view(Numbers)
+
+    def to(self, kind: str) -> Any:
+        return self.astype(_TYPES[kind])
+
+    def bits(self) -> Any:
+        return self.view(np.int64 if self.dtype.kind == "f" else np.float64)
+
+    def call(self, intrinsic: str, *others: Any) -> Any:
+        return getattr(np, intrinsic)(self, *others)
+
+    def multiply_add(self, factor: Any, addend: Any) -> Any:
+        return self * factor + addend
+
+    def within(self, low: float, high: float) -> Any:
+        return np.clip(self, low, high)  # NaN stays NaN
+
+
+def exact_function(op: str, *args: NDArray) -> NDArray:
+    """Compute a function as the CPU engine does."""
+    functions = SINGLE if args[0].dtype == np.float32 else DOUBLE
+    wide = (a.astype(np.float64).view(Numbers) for a in args)
+    return np.asarray(functions[op](*wide)).astype(args[0].dtype)
+
 
 #: Positions interpreted together. Limits the memory of intermediate values.
 BLOCK: Final = 1 << 18
@@ -129,43 +160,17 @@ def cast(x: NDArray, target: NumberType) -> NDArray:
 
 #: The definition of each pure operation, except ``cast`` and ``bits``, which need a target type.
 OPERATIONS: Final[dict[str, Callable[..., NDArray]]] = {
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "neg": np.negative,
-    "div": np.divide,
-    "idiv": floor_divide,
-    "mod": floor_remainder,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "not": np.invert,
-    "shl": shifted(np.left_shift),
-    "shr": shifted(np.right_shift),
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "select": np.where,
-    "min": extreme(np.less),
-    "max": extreme(np.greater),
-    "abs": np.absolute,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "round": np.rint,
-    "sqrt": np.sqrt,
-    "exp": in_double(np.exp),
-    "log": in_double(np.log),
-    "sin": in_double(np.sin),
-    "cos": in_double(np.cos),
-    "tan": in_double(np.tan),
-    "atan": in_double(np.arctan),
-    "atan2": in_double(np.arctan2),
-    "pow": in_double(power),
-    "isnan": np.isnan,
-}
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "div": np.divide,
+    "idiv": floor_divide, "mod": floor_remainder, "and": np.bitwise_and, "or": np.bitwise_or,
+    "xor": np.bitwise_xor, "not": np.invert, "shl": shifted(np.left_shift),
+    "shr": shifted(np.right_shift), "eq": np.equal, "ne": np.not_equal, "lt": np.less,
+    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "select": np.where,
+    "min": extreme(np.less), "max": extreme(np.greater), "abs": np.absolute, "floor": np.floor,
+    "ceil": np.ceil, "round": np.rint, "sqrt": np.sqrt, "exp": in_double(np.exp),
+    "log": in_double(np.log), "sin": in_double(np.sin), "cos": in_double(np.cos),
+    "tan": in_double(np.tan), "atan": in_double(np.arctan), "atan2": in_double(np.arctan2),
+    "pow": in_double(power), "isnan": np.isnan,
+}  # fmt: skip
 
 
 # the interpreter ------------------------------------------------------------------------------
@@ -175,7 +180,7 @@ OPERATIONS: Final[dict[str, Callable[..., NDArray]]] = {
 class Interpreter:
     """Runs a program over the positions ``first`` to ``last`` of a geometry."""
 
-    program: Program
+    program: ir.Program
     geometry: Geometry
     inputs: Sequence[NDArray]
     params: Values
@@ -184,8 +189,8 @@ class Interpreter:
 
     def __post_init__(self) -> None:
         self.flat = np.arange(self.first, self.last, dtype=np.int64)
-        self.values: dict[Value, NDArray] = {}
-        self.slots: dict[Slot, NDArray] = {}
+        self.values: dict[ir.Value, NDArray] = {}
+        self.slots: dict[ir.Slot, NDArray] = {}
         self.broken: list[NDArray] = []
         self.scope = budget.capture()
         self.limit = None if self.scope is None else self.scope.limits.iterations
@@ -199,30 +204,30 @@ class Interpreter:
 
     # statements: each takes the live positions and returns those still live afterwards
 
-    def block(self, block: Block, live: NDArray) -> NDArray:
+    def block(self, block: ir.Block, live: NDArray) -> NDArray:
         for statement in block.body:
             if not live.any():
                 break
             match statement:
-                case Value():
+                case ir.Value():
                     self.values[statement] = self.operation(statement)
-                case SetSlot():
+                case ir.SetSlot():
                     self.set(statement.slot, self.value(statement.value), live)
-                case If():
+                case ir.If():
                     holds = self.value(statement.condition)
                     then = self.block(statement.then, live & holds)
                     otherwise = self.block(statement.otherwise, live & ~holds)
                     live = then | otherwise
-                case For():
+                case ir.For():
                     self.loop(statement, live)
-                case Break():
+                case ir.Break():
                     self.broken[-1] = self.broken[-1] | live
                     live = np.array([False])
-                case Continue():
+                case ir.Continue():
                     live = np.array([False])
         return live
 
-    def loop(self, loop: For, live: NDArray) -> None:
+    def loop(self, loop: ir.For, live: NDArray) -> None:
         counter = self.value(loop.start).astype(np.int64)
         stop = self.value(loop.stop)
         while True:
@@ -245,20 +250,20 @@ class Interpreter:
             if (self.iterations > self.limit).any():
                 raise budget.limit_exceeded(self.program.name, self.limit)
 
-    def set(self, slot: Slot, value: NDArray, live: NDArray) -> None:
+    def set(self, slot: ir.Slot, value: NDArray, live: NDArray) -> None:
         self.slots[slot] = value if live.all() else np.where(live, value, self.get(slot))
 
     # values
 
-    def get(self, slot: Slot) -> NDArray:
+    def get(self, slot: ir.Slot) -> NDArray:
         return self.slots.get(slot, np.zeros(1, TYPES[slot.type]))
 
-    def value(self, value: Value) -> NDArray:
+    def value(self, value: ir.Value) -> NDArray:
         if value.op == "const":
             return np.array([value.attr], TYPES[value.type])
         return self.values[value]
 
-    def operation(self, value: Value) -> NDArray:
+    def operation(self, value: ir.Value) -> NDArray:
         args = [self.value(a) for a in value.args]
         match value.op:
             case "param":
@@ -301,7 +306,7 @@ class Interpreter:
         along = np.unravel_index(self.flat, self.geometry.dims)
         return np.asarray(sum(i * s for i, s in zip(along, strides, strict=True)))
 
-    def image(self, value: Value, dx: NDArray, dy: NDArray) -> NDArray:
+    def image(self, value: ir.Value, dx: NDArray, dy: NDArray) -> NDArray:
         """Return the pixel ``dx`` to the right and ``dy`` below, clamped to the edge."""
         argument, channel = value.attr
         channels = self.program.args[argument].channels
@@ -309,7 +314,7 @@ class Interpreter:
         pixel = clamped_index(self.geometry.shapes[argument][:2], [y + dy, x + dx])
         return self.load(value, argument, pixel * channels + channel)
 
-    def load(self, value: Value, argument: int, index: NDArray) -> NDArray:
+    def load(self, value: ir.Value, argument: int, index: NDArray) -> NDArray:
         """Read numbers from memory, u8 widened to s32. An empty array gives zeros."""
         memory = self.inputs[argument]
         if memory.size == 0:
@@ -371,7 +376,7 @@ class ReferenceEngine(Engine):
     def adopt(self, memory: memoryview) -> Storage | None:
         return self._keep(Storage(memory.nbytes, as_bytes(memory), foreign=True))
 
-    def prepare(self, program: Program, geometry: Geometry) -> Runner:
+    def prepare(self, program: ir.Program, geometry: Geometry) -> Runner:
         def run(inputs: Sequence[Storage], output: Storage, params: Values) -> None:
             out = output.handle.view(NUMPY[program.out.dtype])
             out = out.reshape(geometry.count, program.out.channels)
@@ -403,8 +408,8 @@ class ReferenceEngine(Engine):
 
         return run
 
-    def source(self, program: Program, geometry: Geometry) -> str:
-        return format_program(program.body, program.result)
+    def source(self, program: ir.Program, geometry: Geometry) -> str:
+        return ir.format_program(program.body, program.result)
 
     def stats(self) -> dict[str, int]:
         live = list(self._live.values())
@@ -417,9 +422,7 @@ class ReferenceEngine(Engine):
 
 def as_bytes(memory: memoryview) -> NDArray:
     """Return contiguous memory as an array of bytes, without a copy."""
-    if memory.nbytes == 0:
-        return np.empty(0, np.uint8)
-    return np.frombuffer(memory, np.uint8)
+    return np.empty(0, np.uint8) if memory.nbytes == 0 else np.frombuffer(memory, np.uint8)
 
 
 def apart(source: NDArray, output: NDArray, in_step: bool) -> NDArray:

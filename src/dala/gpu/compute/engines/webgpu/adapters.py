@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 
 #: Kinds of adapters by wgpu's names, best first.
 _KINDS: Final = {
-    "DiscreteGPU": "discrete",
-    "IntegratedGPU": "integrated",
-    "VirtualGPU": "virtual",
-    "Unknown": "unknown",
-    "CPU": "software",
-}
+    "DiscreteGPU": "discrete", "IntegratedGPU": "integrated", "VirtualGPU": "virtual",
+    "Unknown": "unknown", "CPU": "software",
+}  # fmt: skip
 
 #: Parts of the names of software rasterizers; some report themselves as another kind.
 _SOFTWARE: Final = ("llvmpipe", "lavapipe", "softpipe", "swiftshader", "basic render driver")

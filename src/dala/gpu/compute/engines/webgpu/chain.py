@@ -111,13 +111,7 @@ def make_chain(
 class _Writer:
     """Writes the programs of a chain as WGSL functions, and the calls that run them on a pixel."""
 
-    def __init__(
-        self,
-        links: Sequence[Link],
-        inputs: Sequence[Tensor],
-        *,
-        ordinary: bool,
-    ) -> None:
+    def __init__(self, links: Sequence[Link], inputs: Sequence[Tensor], *, ordinary: bool) -> None:
         self._links = links
         self._ordinary = ordinary
         self._inputs = inputs

@@ -25,8 +25,7 @@ from dala.gpu.compute.engines.webgpu.limits import STORAGE_BUFFERS
 from dala.gpu.compute.engines.webgpu.pipelines import ComputePipeline
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
 from dala.gpu.compute.engines.webgpu.rewrite.ranges import are_ordinary
-from dala.gpu.compute.engines.webgpu.rewrite.straight import LoopVariants, remembered
-from dala.gpu.compute.engines.webgpu.rewrite.uniform import Uniforms
+from dala.gpu.compute.engines.webgpu.rewrite.uniform import LoopVariants, Uniforms, remembered
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 from dala.gpu.compute.engines.webgpu.wgsl.shader import CUT, OVER, Metering, Shader
 from dala.gpu.compute.lang.ir import Program

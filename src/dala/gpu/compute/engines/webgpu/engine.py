@@ -49,6 +49,7 @@ from dala.gpu.compute.engines.webgpu.limits import (
     largest_buffer,
     limits_class,
     within,
+    workgroup_bytes,
 )
 from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
 from dala.gpu.compute.engines.webgpu.owner import Owner
@@ -60,9 +61,8 @@ from dala.gpu.compute.engines.webgpu.pool import (
     pool_bytes_from_environment,
     size_class,
 )
-from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES
+from dala.gpu.compute.engines.webgpu.staging import STAGING_BYTES, UPLOAD_BYTES
 from dala.gpu.compute.engines.webgpu.timing import DispatchTimes
-from dala.gpu.compute.engines.webgpu.upload import UPLOAD_BYTES
 from dala.gpu.compute.engines.webgpu.wgsl.shader import (
     BlockLayout,
     Metering,
@@ -70,7 +70,6 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import (
     shader_key,
     write_shader,
 )
-from dala.gpu.compute.engines.webgpu.wgsl.workgroups import workgroup_bytes
 from dala.gpu.compute.lang.ir import Program
 from dala.memory import add_card
 from dala.trace.recorder import OFF, traced, tracer
@@ -115,11 +114,7 @@ class WebGPUEngine(Engine):
     depends_on_values = depends_on_size = True  # shaders: on parameters, on the number of pixels
 
     def __init__(
-        self,
-        adapter: Adapter,
-        *,
-        pool_bytes: int | None = None,
-        staging_bytes: int | None = None,
+        self, adapter: Adapter, *, pool_bytes: int | None = None, staging_bytes: int | None = None
     ) -> None:
         #: The limits in force, and the class that lowers them: "", "default" or "downlevel".
         self.limits_class = limits_class()
@@ -168,21 +163,12 @@ class WebGPUEngine(Engine):
     def info(self) -> Info:
         adapter = self.adapter
         return {
-            "name": adapter.name,
-            "gpu": self.gpu,
-            "backend": self.backend,
-            "id": self.id,
-            "api": adapter.backend,
-            "kind": adapter.kind,
-            "vendor": adapter.vendor,
-            "driver": adapter.driver,
-            "software": adapter.software,
-            "dtypes": sorted(self.dtypes),
-            "max_buffer_bytes": self.max_buffer_bytes,
-            "features": sorted(adapter.features),
-            "limits": dict(self.limits),
-            "limits_class": self.limits_class or "adapter",
-        }
+            "name": adapter.name, "gpu": self.gpu, "backend": self.backend, "id": self.id,
+            "api": adapter.backend, "kind": adapter.kind, "vendor": adapter.vendor,
+            "driver": adapter.driver, "software": adapter.software, "dtypes": sorted(self.dtypes),
+            "max_buffer_bytes": self.max_buffer_bytes, "features": sorted(adapter.features),
+            "limits": dict(self.limits), "limits_class": self.limits_class or "adapter",
+        }  # fmt: skip
 
     @property
     def lost(self) -> bool:
@@ -378,6 +364,9 @@ class WebGPUEngine(Engine):
         from dala.gpu.compute.engines.webgpu.compose.composer import WebGPUComposer
 
         return WebGPUComposer(self)
+
+    def name_work(self, name: str, frame: int | None) -> None:
+        self.owner.post(self.device.tracing.name_work, name, frame)
 
     @contextmanager
     def batched(self) -> Iterator[None]:

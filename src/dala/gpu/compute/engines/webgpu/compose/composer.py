@@ -33,19 +33,7 @@ from dala.gpu.compute.engines.compositing import (
 )
 from dala.gpu.compute.engines.sampling.draws import DROPPED, places_of
 from dala.gpu.compute.engines.scratch import Arena, aligned, scratch_memory
-from dala.gpu.compute.engines.webgpu.compose.commands import (
-    BLOCK,
-    RECORD,
-    UNPACK,
-    ComposeDispatch,
-    PictureTarget,
-    UploadRing,
-    compose_frame,
-    move_pictures,
-    put_pixels,
-    put_through_ring,
-)
-from dala.gpu.compute.engines.webgpu.compose.shader import shader_text
+from dala.gpu.compute.engines.webgpu.compose import commands
 from dala.gpu.compute.engines.webgpu.device import NativeDevice
 from dala.gpu.compute.engines.webgpu.limits import STORAGE_BUFFERS
 from dala.gpu.compute.engines.webgpu.pool import size_class
@@ -115,10 +103,10 @@ class WebGPUComposer(Composer):
         self._arenas: list[Arena] = []
         #: Storage of the arenas in order, then of the ring; the finalizer shares this list.
         self._held: list[Storage] = []
-        self._ring: UploadRing | None = None
+        self._ring: commands.UploadRing | None = None
         #: The last draws as words, and as rows of the shader.
         self._words = np.zeros((0, DRAW.itemsize // 4), np.int32)
-        self._rows = np.zeros((0, RECORD // 4), np.int32)
+        self._rows = np.zeros((0, commands.RECORD // 4), np.int32)
         #: True after a draw has used them; shaders without them are faster.
         self._shadows = self._blends = False
         #: The room of arenas and ring beside the pixels, which count with their pictures.
@@ -150,20 +138,20 @@ class WebGPUComposer(Composer):
         unpack = None
         if channels != 4:
             text = read_wgsl("compose_unpack.wgsl", __package__)
-            unpack = self._engine.shader(text, 1, UNPACK.size)
-        destination = PictureTarget(target, start, count, channels, unpack)
+            unpack = self._engine.shader(text, 1, commands.UNPACK.size)
+        destination = commands.PictureTarget(target, start, count, channels, unpack)
         if isinstance(source, Storage):
-            self._post(put_pixels, source.handle, 0, destination)
+            self._post(commands.put_pixels, source.handle, 0, destination)
             return
         view = memoryview(source).cast("B")
         if view.nbytes <= SMALL_UPLOAD:
             ring = self._ring_for(view.nbytes)
             data = bytes(view).ljust(-(-view.nbytes // 4) * 4, b"\0")
-            self._post(put_through_ring, ring, data, destination)
+            self._post(commands.put_through_ring, ring, data, destination)
             return
         with scratch_memory(self._engine, "Picture.update", view.nbytes) as (between,):
             self._engine.upload(between, view)
-            self._post(put_pixels, between.handle, 0, destination)
+            self._post(commands.put_pixels, between.handle, 0, destination)
 
     def drop(self, picture: int) -> None:
         self._dropped.append(picture)
@@ -183,20 +171,20 @@ class WebGPUComposer(Composer):
         records = self._records(draws)
         color, fill = int.from_bytes(bytes(background or 4), "little"), background is not None
         bound = min(len(self._arenas), self._slots)
-        dispatches: list[ComposeDispatch] = []
+        dispatches: list[commands.ComposeDispatch] = []
         for part, arenas in _parts(records, bound, len(self._arenas)):
             data = places + part.tobytes()
             numbers = len(rects), len(part), len(rects), tiles, width, color, int(fill)
             buffers = tuple(self._held[number].handle for number in arenas)
-            dispatches.append(ComposeDispatch(data, numbers, buffers))
+            dispatches.append(commands.ComposeDispatch(data, numbers, buffers))
             fill = False
         ring = self._ring_for(max(len(dispatch.data) for dispatch in dispatches))
-        text = shader_text(bound, self._shadows, self._blends)
+        text = commands.shader_text(bound, self._shadows, self._blends)
         tables = TABLES.tobytes() if self._blends else b""
-        pipeline = self._engine.shader(text, bound + 1, BLOCK.size + len(tables))
+        pipeline = self._engine.shader(text, bound + 1, commands.BLOCK.size + len(tables))
         cost, device = pipeline.costs.of(tiles * len(dispatches)), self._engine.device
         frame_of = (ring, pipeline, target.handle, dispatches, tables)
-        self._owner.enqueue(cost, compose_frame, device, *frame_of)
+        self._owner.enqueue(cost, commands.compose_frame, device, *frame_of)
 
     @property
     def nbytes(self) -> int:
@@ -235,7 +223,7 @@ class WebGPUComposer(Composer):
         words = np.ascontiguousarray(draws).view(np.int32).reshape(len(draws), DRAW.itemsize // 4)
         if len(words) != len(self._words):
             self._words = np.full_like(words, -1)
-            self._rows = np.zeros((len(words), RECORD // 4), np.int32)
+            self._rows = np.zeros((len(words), commands.RECORD // 4), np.int32)
         changed = np.flatnonzero((words != self._words).any(axis=1))
         if len(changed):
             self._words[changed] = words[changed]
@@ -344,23 +332,23 @@ class WebGPUComposer(Composer):
                 moves.append([start, used, size])
             table[picture, 1] = used
             used += size
-        self._post(move_pictures, old.handle, storage.handle, moves)
+        self._post(commands.move_pictures, old.handle, storage.handle, moves)
         self._engine.release(old)
         self._held[number] = storage
         self._arenas[number] = Arena(storage.nbytes // 4, used)
         self._count(0, 4 * extra)
 
-    def _ring_for(self, nbytes: int) -> UploadRing:
+    def _ring_for(self, nbytes: int) -> commands.UploadRing:
         """Return the ring, replaced by a larger one if needed."""
         ring = self._ring
-        if ring is None or ring.nbytes < nbytes + RECORD:
-            wanted = max(RING_BYTES, 2 * nbytes + RECORD)
+        if ring is None or ring.nbytes < nbytes + commands.RECORD:
+            wanted = max(RING_BYTES, 2 * nbytes + commands.RECORD)
             self._count(wanted)
             storage = self._engine.allocate(wanted, zero=False)
             if ring is not None:
                 self._engine.release(self._held.pop())
             self._held.append(storage)
-            ring = self._ring = UploadRing(storage)
+            ring = self._ring = commands.UploadRing(storage)
             self._count(0)
         return ring
 
@@ -376,7 +364,7 @@ def _release(engine: WebGPUEngine, held: list[Storage], room: memory.Held) -> No
 
 def _whole_rows(draws: NDArray, words: NDArray) -> NDArray:
     """Return rows of words with the integers by which positions are computed."""
-    rows = np.zeros((len(words), RECORD // 4), np.int32)
+    rows = np.zeros((len(words), commands.RECORD // 4), np.int32)
     rows[:, : words.shape[1]] = words
     places = places_of(draws, NEAREST)
     rows[places.nearest, _FLAGS] |= NEAREST
@@ -421,7 +409,7 @@ def _parts(rows: NDArray, bound: int, held: int) -> Iterator[tuple[NDArray, tupl
 
 def _tiles(rects: Sequence[Rect]) -> tuple[int, bytes]:
     """Return the number of tiles, and the rectangles as records for ``compose.wgsl``."""
-    places = np.zeros((len(rects), RECORD // 4), np.int32)
+    places = np.zeros((len(rects), commands.RECORD // 4), np.int32)
     tiles = 0
     for i, (x0, y0, x1, y1) in enumerate(rects):
         places[i, 0] = tiles

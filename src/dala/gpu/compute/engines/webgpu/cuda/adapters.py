@@ -5,12 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from dala.gpu.compute.engines.webgpu.cuda.api import (
-    PARAMETER_BYTES,
-    CudaApi,
-    GpuInfo,
-    find_gpus,
-)
+from dala.gpu.compute.engines.webgpu.cuda.api import PARAMETER_BYTES, CudaApi, GpuInfo, find_gpus
 from dala.gpu.compute.engines.webgpu.limits import DEFAULT, STORAGE_BUFFERS, WORKGROUP_MEMORY
 
 if TYPE_CHECKING:

@@ -146,8 +146,7 @@ class CudaApi:
         ctypes.memmove(self._packed, packed, len(packed))
         self._bytes.value = len(packed)
         self._ask(
-            "cuLaunchKernel",
-            *(function.handle, *grid, 1, *block, 0, self._stream, 0, self._where),
+            "cuLaunchKernel", *(function.handle, *grid, 1, *block, 0, self._stream, 0, self._where)
         )
 
     # time -------------------------------------------------------------------------------------

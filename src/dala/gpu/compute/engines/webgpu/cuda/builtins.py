@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeAlias
 
 from dala.gpu.compute.engines.webgpu.cuda.emitter import ShaderEmitter, mangled
@@ -73,10 +74,7 @@ def shift(emitter: ShaderEmitter, sign: str, left: WgslValue, right: WgslValue) 
     if isinstance(kind, WgslVector) and not isinstance(right.kind, WgslVector):
         right = emitter.splat(right, kind.count)
     if right.number is None:
-        most = constant(scalar, scalar.bits - 1)
-        if isinstance(kind, WgslVector):
-            most = emitter.splat(most, kind.count)
-        right = binary(emitter, "&", right, most)
+        right = binary(emitter, "&", right, emitter.number(kind, scalar.bits - 1))
     name = "shl" if sign == "<<" else "ashr" if scalar.signed else "lshr"
     return emitter.emit(f"{name} {kind.llvm} {left.text}, {right.text}", kind)
 
@@ -113,27 +111,20 @@ def _divisor(emitter: ShaderEmitter, left: WgslValue, right: WgslValue) -> WgslV
     if right.number is not None and right.number not in (0, -1):
         return right
     kind, scalar = left.kind, scalar_of(left.kind)
-
-    def known(number: int) -> WgslValue:
-        one = constant(scalar, number)
-        return emitter.splat(one, kind.count) if isinstance(kind, WgslVector) else one
-
-    wrong = binary(emitter, "==", right, known(0))
+    wrong = binary(emitter, "==", right, emitter.number(kind, 0))
     if scalar.signed:
-        least = binary(emitter, "==", left, known(-(1 << (scalar.bits - 1))))
-        minus = binary(emitter, "==", right, known(-1))
+        least = binary(emitter, "==", left, emitter.number(kind, -(1 << (scalar.bits - 1))))
+        minus = binary(emitter, "==", right, emitter.number(kind, -1))
         wrong = binary(emitter, "|", wrong, binary(emitter, "&", least, minus))
-    return choose(emitter, right, known(1), wrong)
+    return choose(emitter, right, emitter.number(kind, 1), wrong)
 
 
 def choose(emitter: ShaderEmitter, no: WgslValue, yes: WgslValue, test: WgslValue) -> WgslValue:
     """Return one of two values, or of each of their elements."""
     if isinstance(no.kind, WgslVector) and not isinstance(test.kind, WgslVector):
         test = emitter.splat(test, no.kind.count)
-    text = (
-        f"select {test.kind.llvm} {test.text}, {yes.kind.llvm} {yes.text}, {no.kind.llvm} {no.text}"
-    )
-    return emitter.emit(text, no.kind)
+    values = ", ".join(f"{v.kind.llvm} {v.text}" for v in (test, yes, no))
+    return emitter.emit(f"select {values}", no.kind)
 
 
 def negated(emitter: ShaderEmitter, value: WgslValue) -> WgslValue:
@@ -148,9 +139,7 @@ def negated(emitter: ShaderEmitter, value: WgslValue) -> WgslValue:
 
 def inverted(emitter: ShaderEmitter, value: WgslValue) -> WgslValue:
     """Return a value with all bits changed."""
-    ones = constant(scalar_of(value.kind), -1 if scalar_of(value.kind) != BOOL else 1)
-    if isinstance(value.kind, WgslVector):
-        ones = emitter.splat(ones, value.kind.count)
+    ones = emitter.number(value.kind, -1 if scalar_of(value.kind) != BOOL else 1)
     return binary(emitter, "^", value, ones)
 
 
@@ -177,8 +166,7 @@ def _least(
     return intrinsic(emitter, name, left, right)
 
 
-def _greatest(emitter: ShaderEmitter, left: WgslValue, right: WgslValue) -> WgslValue:
-    return _least(emitter, left, right, most=True)
+_greatest: Final = partial(_least, most=True)
 
 
 def _clamp(emitter: ShaderEmitter, value: WgslValue, low: WgslValue, high: WgslValue) -> WgslValue:
@@ -205,19 +193,13 @@ def _mix(
     emitter: ShaderEmitter, first: WgslValue, second: WgslValue, share: WgslValue
 ) -> WgslValue:
     first, second, share = (emitter.concrete(v) for v in emitter.unify(first, second, share))
-    (one,) = emitter.unify(constant(scalar_of(first.kind), 1.0), first)[:1]
-    rest = binary(emitter, "-", one, share)
+    rest = binary(emitter, "-", emitter.number(first.kind, 1.0), share)
     left = binary(emitter, "*", first, rest)
     return binary(emitter, "+", left, binary(emitter, "*", second, share))
 
 
 def _dot(emitter: ShaderEmitter, left: WgslValue, right: WgslValue) -> WgslValue:
-    product = binary(emitter, "*", left, right)
-    assert isinstance(product.kind, WgslVector)
-    total = emitter.part(product, 0)
-    for k in range(1, product.kind.count):
-        total = binary(emitter, "+", total, emitter.part(product, k))
-    return total
+    return _all(emitter, binary(emitter, "*", left, right), "+")
 
 
 def _length(emitter: ShaderEmitter, value: WgslValue) -> WgslValue:
@@ -228,8 +210,7 @@ def _length(emitter: ShaderEmitter, value: WgslValue) -> WgslValue:
 
 def _inverse_sqrt(emitter: ShaderEmitter, value: WgslValue) -> WgslValue:
     root = intrinsic(emitter, "sqrt", emitter.concrete(value))
-    one, root = emitter.unify(constant(scalar_of(root.kind), 1.0), root)
-    return binary(emitter, "/", one, root)
+    return binary(emitter, "/", emitter.number(root.kind, 1.0), root)
 
 
 def _all(emitter: ShaderEmitter, value: WgslValue, sign: str = "&") -> WgslValue:
@@ -241,23 +222,19 @@ def _all(emitter: ShaderEmitter, value: WgslValue, sign: str = "&") -> WgslValue
     return total
 
 
-def _any(emitter: ShaderEmitter, value: WgslValue) -> WgslValue:
-    return _all(emitter, value, "|")
-
-
 def _first_bit(emitter: ShaderEmitter, value: WgslValue) -> WgslValue:
     kind, name = value.kind, f"llvm.cttz.{mangled(value.kind)}"
     emitter.declared.add(f"declare {kind.llvm} @{name}({kind.llvm}, i1)")
     found = emitter.emit(f"call {kind.llvm} @{name}({kind.llvm} {value.text}, i1 false)", kind)
-    nothing, none = (constant(scalar_of(kind), number) for number in (0, -1))
-    nothing, none, _ = emitter.unify(nothing, none, value)
+    nothing, none = (emitter.number(kind, number) for number in (0, -1))
     return choose(emitter, found, none, binary(emitter, "==", value, nothing))
 
 
 #: By name; the emitter comes first.
 FUNCTIONS: Final[dict[str, Builtin]] = {
     "min": _least, "max": _greatest, "clamp": _clamp, "select": _select, "abs": _abs, "mix": _mix,
-    "dot": _dot, "length": _length, "inverseSqrt": _inverse_sqrt, "all": _all, "any": _any,
+    "dot": _dot, "length": _length, "inverseSqrt": _inverse_sqrt, "all": _all,
+    "any": partial(_all, sign="|"),
     "firstTrailingBit": _first_bit,
 }  # fmt: skip
 

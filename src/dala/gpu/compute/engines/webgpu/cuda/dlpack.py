@@ -135,11 +135,10 @@ def _read_capsule(capsule: Any) -> GpuTensor:
     given: _Tensor = made.tensor
     kinds = {code: kind for kind, code in _CODES.items()}
     if given.code not in kinds or given.lanes != 1 or given.bits % 8:
-        raise DtypeError.invalid(
-            "from_dlpack", "x", "a tensor of f32, f64, s32, s64, u32 or u8",
-            f"DLPack's code {given.code} of {given.bits} bits",
-            "Convert it first, such as x.float() in torch.",
-        )  # fmt: skip
+        expected = "a tensor of f32, f64, s32, s64, u32 or u8"
+        got = f"DLPack's code {given.code} of {given.bits} bits"
+        advice = "Convert it first, such as x.float() in torch."
+        raise DtypeError.invalid("from_dlpack", "x", expected, got, advice)
     _rename(id(capsule), _USED[name])  # ours now
     shape = tuple(given.shape[: given.ndim])
     return GpuTensor(

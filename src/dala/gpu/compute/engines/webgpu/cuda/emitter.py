@@ -148,18 +148,11 @@ class ShaderEmitter:
     def gather(self, kind: WgslType, parts: list[WgslValue]) -> WgslValue:
         """Return a vector, a structure or an array of values."""
         if not any("%" in part.text for part in parts):
-            opening, closing = (
-                "<>"
-                if isinstance(kind, WgslVector)
-                else "{}"
-                if isinstance(kind, WgslStruct)
-                else "[]"
-            )
+            signs = {WgslVector: "<>", WgslStruct: "{}"}.get(type(kind), "[]")
             every = ", ".join(f"{part.kind.llvm} {part.text}" for part in parts)
-            return WgslValue(kind, f"{opening}{every}{closing}")
-        how, index = (
-            ("insertelement", "i32 ") if isinstance(kind, WgslVector) else ("insertvalue", "")
-        )
+            return WgslValue(kind, f"{signs[0]}{every}{signs[1]}")
+        vector = isinstance(kind, WgslVector)
+        how, index = ("insertelement", "i32 ") if vector else ("insertvalue", "")
         value = WgslValue(kind, "poison")
         for k, part in enumerate(parts):
             item = f"{part.kind.llvm} {part.text}, {index}{k}"
@@ -182,14 +175,14 @@ class ShaderEmitter:
         if value.number is not None:
             every = ", ".join([f"{scalar.llvm} {value.text}"] * count)
             return WgslValue(kind, f"<{every}>")
-        first = self.emit(
-            f"insertelement {kind.llvm} poison, {scalar.llvm} {value.text}, i32 0", kind
-        )
-        return self.emit(
-            f"shufflevector {kind.llvm} {first.text}, {kind.llvm} poison, "
-            f"<{count} x i32> zeroinitializer",
-            kind,
-        )
+        placed = f"insertelement {kind.llvm} poison, {scalar.llvm} {value.text}, i32 0"
+        operands = f"{kind.llvm} {self.emit(placed, kind).text}, {kind.llvm} poison"
+        return self.emit(f"shufflevector {operands}, <{count} x i32> zeroinitializer", kind)
+
+    def number(self, kind: WgslType, number: float) -> WgslValue:
+        """Return a number of a type, or a vector of it."""
+        made = constant(scalar_of(kind), number)
+        return self.splat(made, kind.count) if isinstance(kind, WgslVector) else made
 
     # types ------------------------------------------------------------------------------------
 
@@ -230,11 +223,8 @@ class ShaderEmitter:
             return value
         kind = like(value.kind, scalar)
         if scalar == BOOL:
-            zero = (
-                "zeroinitializer"
-                if isinstance(kind, WgslVector)
-                else ("0.0" if old.floating else "0")
-            )
+            zero = "0.0" if old.floating else "0"
+            zero = "zeroinitializer" if isinstance(kind, WgslVector) else zero
             test = "fcmp une" if old.floating else "icmp ne"
             return self.emit(f"{test} {value.kind.llvm} {value.text}, {zero}", kind)
         if old.floating and not scalar.floating:
@@ -246,9 +236,8 @@ class ShaderEmitter:
         elif scalar.floating:
             how = "sitofp" if old.signed else "uitofp"
         elif scalar.bits == old.bits:
-            return WgslValue(
-                kind, value.text, value.number and constant(scalar, value.number).number
-            )
+            known = value.number and constant(scalar, value.number).number
+            return WgslValue(kind, value.text, known)
         elif scalar.bits < old.bits:
             how = "trunc"
         else:

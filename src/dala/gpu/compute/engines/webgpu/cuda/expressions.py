@@ -200,25 +200,17 @@ class ShaderExpressions:
         """Return a value of a type, made of its parts, or converted."""
         emitter = self.emitter
         if not values:
-            return WgslValue(
-                kind,
-                "zeroinitializer" if not isinstance(kind, WgslScalar) else constant(kind, 0).text,
-            )
+            zero = constant(kind, 0).text if isinstance(kind, WgslScalar) else "zeroinitializer"
+            return WgslValue(kind, zero)
         if isinstance(kind, WgslScalar):
             return emitter.convert(values[0], kind)
         if isinstance(kind, WgslStruct | WgslArray):
-            of = (
-                [k for _, k in kind.fields]
-                if isinstance(kind, WgslStruct)
-                else [kind.of] * kind.count
-            )
-            return emitter.gather(
-                kind, [emitter.coerce(v, k) for v, k in zip(values, of, strict=True)]
-            )
+            of = [kind.of] * kind.count if isinstance(kind, WgslArray) else kind.kinds
+            given = [emitter.coerce(v, k) for v, k in zip(values, of, strict=True)]
+            return emitter.gather(kind, given)
         if kind.of.abstract:  # vec2(1.0, x)
-            kind = WgslVector(
-                kind.count, scalar_of(emitter.concrete(emitter.unify(*values)[0]).kind)
-            )
+            first = emitter.concrete(emitter.unify(*values)[0])
+            kind = WgslVector(kind.count, scalar_of(first.kind))
         if len(values) == 1:
             if isinstance(values[0].kind, WgslVector):
                 return emitter.convert(values[0], kind.of)

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dala.gpu.compute.engines.base import SharedTensor, Storage
-from dala.gpu.compute.engines.webgpu.cuda.dlpack import (
-    CUDA,
-    DEFAULT_STREAM,
-    MANAGED,
-    GpuTensor,
-    make_capsule,
-    read_tensor,
-)
+from dala.gpu.compute.engines.webgpu.cuda import dlpack
 from dala.gpu.compute.engines.webgpu.dispatcher import buffer_of
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, PoolSlot
 
@@ -40,7 +33,7 @@ class ForeignMemory:
 
     host = False
 
-    def __init__(self, tensor: GpuTensor) -> None:
+    def __init__(self, tensor: dlpack.GpuTensor) -> None:
         self.address = tensor.address
         self.size = -(-tensor.nbytes // _UNIT) * _UNIT
         self._release = tensor.release
@@ -73,14 +66,14 @@ def adopt_tensor(engine: WebGPUEngine, tensor: Any) -> SharedTensor | None:
             return None
     else:
         kind, number = where()
-        if kind not in (CUDA, MANAGED) or number != ordinal_of(engine):
+        if kind not in (dlpack.CUDA, dlpack.MANAGED) or number != ordinal_of(engine):
             return None
     api: CudaApi = engine.device.native.api
-    found = read_tensor(tensor, api.stream)
+    found = dlpack.read_tensor(tensor, api.stream)
     if found.pitch is None:  # columns or channels are apart
         found.release()
         whole = getattr(tensor, "contiguous", None) or tensor.copy
-        found = read_tensor(whole(), api.stream)
+        found = dlpack.read_tensor(whole(), api.stream)
     if found.stream is not None:
         engine.owner.call(api.follow, found.stream)
     memory = ForeignMemory(found)
@@ -101,7 +94,7 @@ def adopt_tensor(engine: WebGPUEngine, tensor: Any) -> SharedTensor | None:
 
 
 def _copy_rows(
-    device: NativeDevice, memory: ForeignMemory, target: DeviceBuffer, tensor: GpuTensor
+    device: NativeDevice, memory: ForeignMemory, target: DeviceBuffer, tensor: dlpack.GpuTensor
 ) -> None:
     pitch, row = tensor.pitch or 0, tensor.row_bytes
     native, rows = device.native_buffer(target), tensor.nbytes // row
@@ -115,13 +108,13 @@ def lend_tensor(
     dtype: np.dtype[Any],
     *,
     readonly: bool,
-    stream: int | None = DEFAULT_STREAM,
+    stream: int | None = dlpack.DEFAULT_STREAM,
     max_version: tuple[int, int] | None = None,
 ) -> Any:
     """Return a capsule of DLPack over a storage. The stream waits for our work; -1 is for none."""
-    stream = DEFAULT_STREAM if stream is None else stream
+    stream = dlpack.DEFAULT_STREAM if stream is None else stream
     slot = engine.owner.call(_lend, engine.device, buffer_of(storage), stream)
-    made = make_capsule(
+    made = dlpack.make_capsule(
         slot.native.address,
         shape,
         dtype,
@@ -156,7 +149,7 @@ def _lend(device: NativeDevice, buffer: DeviceBuffer, stream: int) -> PoolSlot:
     slot = buffer.slot
     assert slot is not None, buffer
     if stream != -1:
-        device.native.api.lead(stream or DEFAULT_STREAM)
+        device.native.api.lead(stream or dlpack.DEFAULT_STREAM)
     slot.lent += 1
     return slot
 
@@ -170,5 +163,5 @@ def _take_back(device: NativeDevice, slot: PoolSlot, stream: int) -> None:
     """Return memory to the pool, once the other stream has done its work."""
     if stream == -1:
         return  # it is not known who uses it: freeing it waits for the GPU
-    device.native.api.follow(stream or DEFAULT_STREAM)
+    device.native.api.follow(stream or dlpack.DEFAULT_STREAM)
     device.discard(device.pool.take_back(slot))

@@ -126,6 +126,11 @@ class WgslStruct:
         """The name of the type in LLVM."""
         return "{" + ", ".join(kind.llvm for _, kind in self.fields) + "}"
 
+    @property
+    def kinds(self) -> list[WgslType]:
+        """The types of the fields."""
+        return [kind for _, kind in self.fields]
+
     def offset(self, index: int) -> int:
         """Return the place of a field in bytes."""
         at = 0

@@ -154,9 +154,7 @@ def _results(
     if far:
         text.append(f"let f{b} = twiddle(n * {u} * p.turn);")
     for i, name in enumerate(names):
-        value = name
-        if far:
-            value = f"times({name}, {f'times(f{b}, g{i})' if i else f'f{b}'})"
+        value = f"times({name}, {f'times(f{b}, g{i})' if i else f'f{b}'})" if far else name
         place = f"{u} + {i * apart}u"
         if to_line:
             # Lines are a little longer, so that their columns use different banks.

@@ -26,15 +26,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from dala.gpu.compute.engines import lookup
 from dala.gpu.compute.engines.base import Task
-from dala.gpu.compute.engines.lookup import (
-    ByteLookup,
-    byte_lookup,
-    byte_places,
-    curve_numbers,
-    curve_places,
-    is_plain,
-)
 from dala.gpu.compute.engines.webgpu.ops.dispatches import (
     Declined,
     Dispatches,
@@ -161,7 +154,7 @@ def quantizing_shader(name: str, more: tuple[str, ...] = (), size: int = 0) -> s
 @implements("lut_apply")
 def add_lut_apply(work: Dispatches, task: Task) -> None:
     """Add two dispatches, three behind a shaper; floats through curves are lowered."""
-    numbers, cube = byte_lookup(task), len(task.inputs[1].shape) == 4
+    numbers, cube = lookup.byte_lookup(task), len(task.inputs[1].shape) == 4
     if numbers is None:
         if not cube:
             raise Declined
@@ -177,8 +170,8 @@ def _formats(task: Task) -> tuple[ImageFormat, ImageFormat, tuple[int, int]]:
     return ImageFormat.of(task.inputs[0]), ImageFormat.of(task.output), (width, height)
 
 
-def _add_bytes(work: Dispatches, task: Task, numbers: ByteLookup) -> None:
-    shaper, method, plain = task["shaper"], task["method"], is_plain(task)
+def _add_bytes(work: Dispatches, task: Task, numbers: lookup.ByteLookup) -> None:
+    shaper, method, plain = task["shaper"], task["method"], lookup.is_plain(task)
     size = task.inputs[1].shape[0]
     if shaper:
         size = round((size - shaper) ** (1 / 3))
@@ -197,21 +190,21 @@ def _add_bytes(work: Dispatches, task: Task, numbers: ByteLookup) -> None:
     reads = [image, table]
     if shaper:
         reads.append(work.temporary(768 * 4))
-        curves = work.constant(curve_places(task))
-        own = [n for each in curve_numbers(task, size) for n in (*each, 0)]
+        curves = work.constant(lookup.curve_places(task))
+        own = [n for each in lookup.curve_numbers(task, size) for n in (*each, 0)]
         text = quantizing_shader("lut_shaper.wgsl", ("numbers: array<vec4<i32>, 3>",))
         work.add(text, [given, curves], reads[-1], (*quantize, 0, 0, *own), -(-768 // _GROUP))
     elif not plain:
-        reads.append(work.constant(byte_places(task, size)))
+        reads.append(work.constant(lookup.byte_places(task, size)))
     groups = -(-pixels // (at_once * _GROUP)) if at_once > 1 else image_groups(stored, pixels)
     text = byte_shader(source, stored, form, at_once, plain)
     work.add(text, reads, work.output, (width, height, size, *numbers[3:]), groups)
 
 
-def _add_curves(work: Dispatches, task: Task, numbers: ByteLookup) -> None:
+def _add_curves(work: Dispatches, task: Task, numbers: lookup.ByteLookup) -> None:
     size = task.inputs[1].shape[0]
     source, stored, (width, height) = _formats(task)
-    table, places = work.temporary(768 * 4), work.constant(byte_places(task, size))
+    table, places = work.temporary(768 * 4), work.constant(lookup.byte_places(task, size))
     spread = quantizing_shader("lut_curves.wgsl", ("keep: u32", "shift: u32", "below: i32"))
     image, given = work.inputs
     work.add(spread, [given, places], table, (size, 0, 0, *numbers), -(-768 // _GROUP))

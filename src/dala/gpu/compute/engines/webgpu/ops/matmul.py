@@ -95,12 +95,7 @@ def add_product(work: Dispatches, product: Product, reads: list[BufferRef]) -> N
 
 
 def add_shared(
-    work: Dispatches,
-    source: str,
-    reads: list[BufferRef],
-    numbers: Values,
-    groups: int,
-    shares: int,
+    work: Dispatches, source: str, reads: list[BufferRef], numbers: Values, groups: int, shares: int
 ) -> None:
     """Add a product that gives the output, or so many shares of it and their sum."""
     dtype, count = work.task.output.dtype, prod(work.task.output.shape)

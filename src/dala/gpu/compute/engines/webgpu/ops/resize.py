@@ -44,10 +44,7 @@ def shader(source: ImageFormat, out: ImageFormat, along: str, finish: str) -> st
 
 
 #: Sums across: of sums down that are computed here, or of an earlier pass.
-_LINE: Final = {
-    "both": "down(first + k, y)",
-    "x": "numbers(y * p.pitch + p.begin + first + k)",
-}
+_LINE: Final = {"both": "down(first + k, y)", "x": "numbers(y * p.pitch + p.begin + first + k)"}
 _SUMS: Final = """    for (var k = 0u; k < p.taps_x; k++) {
         sum += taps[entry + 1u + k] * $line;
     }

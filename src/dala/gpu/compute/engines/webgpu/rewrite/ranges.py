@@ -109,17 +109,13 @@ def _within(a: Range, b: Range) -> Range:
 #: The range of a result, from those of its arguments.
 _RULES: Final[dict[str, Callable[..., Range | None]]] = {
     "add": lambda a, b: Range(a.low + b.low, a.high + b.high),
-    "sub": lambda a, b: Range(a.low - b.high, a.high - b.low),
-    "mul": _product,
-    "div": _quotient,
+    "sub": lambda a, b: Range(a.low - b.high, a.high - b.low), "mul": _product, "div": _quotient,
     "neg": lambda a: Range(-a.high, -a.low, a.least),
     "abs": lambda a: Range(a.least, a.size, a.least),
     "min": lambda a, b: Range(min(a.low, b.low), min(a.high, b.high)),
-    "max": lambda a, b: Range(max(a.low, b.low), max(a.high, b.high)),
-    "select": _within,
+    "max": lambda a, b: Range(max(a.low, b.low), max(a.high, b.high)), "select": _within,
     "sqrt": lambda a: Range(math.sqrt(a.low), math.sqrt(a.high)) if a.low >= 0.0 else None,
-    "floor": lambda a: Range(a.low - 1.0, a.high),
-    "ceil": lambda a: Range(a.low, a.high + 1.0),
+    "floor": lambda a: Range(a.low - 1.0, a.high), "ceil": lambda a: Range(a.low, a.high + 1.0),
     "round": lambda a: Range(a.low - 1.0, a.high + 1.0),
     "exp": lambda a: Range(0.0, 1.0) if a.high <= 0.0 else None,
-}
+}  # fmt: skip

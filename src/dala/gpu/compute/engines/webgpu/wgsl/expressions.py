@@ -273,9 +273,7 @@ class WgslExpressions:
         if source == target:
             return text
         if value.attr == "byte":
-            if self._exact:
-                return f"f32({bare(text)})"
-            return self._call("from_byte", args)
+            return f"f32({bare(text)})" if self._exact else self._call("from_byte", args)
         if target == "bool":
             zero = literal(0, source, self.helpers)
             if source == "s64":

@@ -1,1 +1,0 @@
-"""Recipes of filters that read neighboring pixels."""
