@@ -28,5 +28,7 @@ def test_vague_first_lines_are_found(tmp_path):
     module = tmp_path / "module.py"
     module.write_text('"""What a frame costs."""\n\ndef f():\n    """Return the cost."""\n')
     (first, _), (second, line) = house.first_lines([module])
-    assert first.endswith("module.py:1") and second.endswith("module.py:3")
-    assert house.VAGUE.search("What a frame costs.") and not house.VAGUE.search(line)
+    assert first.endswith("module.py:1")
+    assert second.endswith("module.py:3")
+    assert house.VAGUE.search("What a frame costs.")
+    assert not house.VAGUE.search(line)
