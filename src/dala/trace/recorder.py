@@ -103,15 +103,15 @@ class _Local(forks.ThreadLocal):
         self.frame: int | None = None
         self.depth = 0
         self.schedule = _Schedule(self.thread)
-        #: The scheduler's delay at the end of the last outermost span; 0 before.
-        self.delay = 0
+        #: The scheduler's delay when it was looked at last, and the end of the last outermost span.
+        self.delay = self.left = 0
         self.collecting = 0
 
 
 class WorkSpan:
     """A span of work or a wait: from entering to leaving a ``with`` block."""
 
-    __slots__ = ("_begin", "_delay", "_frame", "_tracer", "facts", "name", "stage")
+    __slots__ = ("_begin", "_frame", "_tracer", "facts", "name", "stage")
 
     #: Shorter ones are not recorded, in nanoseconds.
     least = 0
@@ -126,24 +126,25 @@ class WorkSpan:
     def __enter__(self) -> Self:
         tracer = self._tracer
         local = tracer.local
-        if local.depth == 0:
-            self._delay = delay = local.schedule.delay()
-            if delay - local.delay > LEAST_DELAY and local.delay:
-                self.facts["before_ns"] = delay - local.delay
         local.depth += 1
-        self._begin = tracer.clock()
+        self._begin = begin = tracer.clock()
+        # A delay that counts does not fit into less time than it takes.
+        if local.depth == 1 and begin - local.left > LEAST_DELAY:
+            before, local.delay = local.delay, local.schedule.delay()
+            if local.left and local.delay - before > LEAST_DELAY:
+                self.facts["before_ns"] = local.delay - before
         return self
 
     def __exit__(self, *_: object) -> None:
         tracer = self._tracer
         end, local = tracer.clock(), tracer.local
-        local.depth -= 1
-        if local.depth <= 0:
-            local.depth = 0
-            local.delay = local.schedule.delay()
-            delay = local.delay - getattr(self, "_delay", local.delay)
-            if delay > LEAST_DELAY:
-                self.facts["delayed_ns"] = delay
+        local.depth = max(local.depth - 1, 0)
+        if local.depth == 0:
+            local.left = end
+            if end - self._begin > LEAST_DELAY:
+                before, local.delay = local.delay, local.schedule.delay()
+                if local.delay - before > LEAST_DELAY:
+                    self.facts["delayed_ns"] = local.delay - before
         if end - self._begin < self.least:
             return
         frame = local.frame if self._frame is None else self._frame

@@ -19,7 +19,7 @@ from dala.arguments import Quantity
 from dala.errors import counted
 from dala.trace.advice import advice_for, phrase_for
 from dala.trace.export import Event, Threads, read
-from dala.trace.path import IDLE, Key, Lanes
+from dala.trace.path import IDLE, PROCESSOR, Key, Lanes
 
 #: The share of a frame's lost time from which a cause is named.
 NAMED: Final = 0.2
@@ -132,7 +132,7 @@ class TraceReport:
             times = {key: ns / 1e6 for key, ns in path.items()}
             made = FrameTimes(record[1], record[5], record[3], gap, behind_by, times)
             found.append(made)
-        usual_path = self._usual(found)
+        usual_path, crowding = self._usual(found), _crowding(found)
         before: dict[Key, float] = {}
         for frame in found:
             own = {
@@ -143,6 +143,7 @@ class TraceReport:
             if frame.late <= self.tolerance:
                 before = {}
                 continue
+            _give_delays(own, crowding)
             if timed:  # a frame is late, too, as those before it were
                 for key, ms in before.items():
                     own[key] = own.get(key, 0.0) + ms
@@ -165,8 +166,9 @@ class TraceReport:
         lost: dict[Key, float] = {}
         first: dict[Key, list[FrameTimes]] = {}
         for frame in self.late:
+            whole = max(sum(frame.lost.values()), 1e-9)
             for key, ms in frame.lost.items():
-                lost[key] = lost.get(key, 0.0) + ms / max(sum(frame.lost.values()), 1e-9)
+                lost[key] = lost.get(key, 0.0) + frame.late * ms / whole
             if frame.causes:
                 first.setdefault(frame.causes[0][0], []).append(frame)
         total = sum(lost.values()) or 1.0
@@ -178,7 +180,7 @@ class TraceReport:
             mean = sum(f.path.get(key, 0.0) or f.lost[key] for f in own) / len(own)
             of = max(sum(f.gap for f in own) / len(own), mean)
             made.append(Cause(*key, len(first.get(key, ())), ms / total, mean, of))
-        return sorted(made, key=lambda cause: (-cause.frames, -cause.share))
+        return sorted(made, key=lambda cause: (-cause.share, -cause.frames))
 
     # results ----------------------------------------------------------------------------------
     @property
@@ -252,6 +254,32 @@ class TraceReport:
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _crowding(frames: list[FrameTimes]) -> float:
+    """Return how long the system ran other threads, for each millisecond of work."""
+    waits = sum(frame.path.get(PROCESSOR, 0.0) for frame in frames)
+    work = sum(
+        ms
+        for frame in frames
+        for key, ms in frame.path.items()
+        if key not in (PROCESSOR, IDLE) and key[0] != "demux"
+    )
+    return waits / work if work else 0.0
+
+
+def _give_delays(lost: dict[Key, float], crowding: float) -> None:
+    """Count with each stage what more of it costs on a machine that is as busy as this one.
+
+    What is left is the processor's: the system ran other threads for longer than usual.
+    """
+    delay = lost.pop(PROCESSOR, 0.0)
+    work = sum(lost.values())
+    moved = min(delay, crowding * work)
+    for key in lost:
+        lost[key] *= 1 + moved / work
+    if delay > moved:
+        lost[PROCESSOR] = delay - moved
 
 
 def stages_of(path: Mapping[Key, float]) -> dict[str, float]:

@@ -140,6 +140,11 @@ class TraceRun:
             raise DalaError(f"{_CALL}: the trace has not ended. Read it after its block.")
         return self._events
 
+    @property
+    def threads(self) -> dict[int, str]:
+        """Names of threads and devices of this process by number, once the trace has ended."""
+        return self._threads.get(os.getpid(), {})
+
     def report(self, *, tolerance: float = 8.0, budget: float | None = None) -> TraceReport:
         """Return the report on late frames, once the trace has ended.
 

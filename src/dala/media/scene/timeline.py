@@ -9,14 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Self
 
 from dala.errors import ParameterError, masked
+from dala.media.scene.nodes import timeline as nodes
 from dala.media.scene.nodes.property_types import NodeArgument, Values
-from dala.media.scene.nodes.timeline import (
-    TimelineNode,
-    clip_duration,
-    kind_of,
-    length_of,
-    sequence,
-)
+from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.nodes.video import duration_of
 from dala.media.scene.options import RenderOptions
 from dala.media.scene.output import render_to
@@ -46,7 +41,7 @@ class Clip:
         #: How it comes in after the one before.
         self.transition = Transition.of(arguments.get("transition"), call)
         given = {k: arguments[k] for k in ("trim", "speed", "loop", "freeze") if k in arguments}
-        self._given = clip_duration(arguments, call, "clips")
+        self._given = nodes.clip_duration(arguments, call, "clips")
         self._times = ClipTimes.of(call, **given)
         self._found: Fraction | None = None
 
@@ -104,7 +99,7 @@ class Timeline:
         self, *, transition: TransitionLike = None, duration: TimeLike | None = None
     ) -> None:
         self._transition = Transition.of(transition, "Timeline")
-        self._duration = length_of(duration, "Timeline")
+        self._duration = nodes.length_of(duration, "Timeline")
         #: The clips, in order.
         self.clips: list[Clip] = []
 
@@ -125,7 +120,7 @@ class Timeline:
                 dict, a kernel of two pictures, or a Transition.
             arguments: those of the builder method: ``trim``, ``speed``, ``loop``, ``opacity``, ...
         """
-        kind, name = kind_of(clip)
+        kind, name = nodes.kind_of(clip)
         return self._add(kind, name, clip, duration, transition, arguments)
 
     def add_text(
@@ -171,7 +166,7 @@ class Timeline:
     @property
     def times(self) -> list[tuple[Fraction, Fraction]]:
         """Start and end of each clip, exact."""
-        return sequence(
+        return nodes.sequence(
             (clip.duration, clip.transition.duration, f"add_{clip.kind}") for clip in self.clips
         )
 

@@ -14,13 +14,7 @@ from dala.studio.cards.card import MAX_TEXT, new_card
 from dala.studio.catalogue.parameters import Json
 from dala.studio.document.tab import Tab
 from dala.studio.folders import kind_of
-from dala.studio.sources.source import (
-    CameraFeed,
-    KernelPicture,
-    MovingFile,
-    StillPicture,
-    StudioSource,
-)
+from dala.studio.sources import source as sources
 
 if TYPE_CHECKING:
     from dala.studio.session import StudioSession
@@ -41,11 +35,11 @@ def open_file(session: StudioSession, file: Opened) -> Tab:
         return _json(session, file)
     if kind == "kernel":
         return _kernel(session, file)
-    source: StudioSource
+    source: sources.StudioSource
     if kind == "video" and not _is_still(file):
-        source = MovingFile(file, session.device)
+        source = sources.MovingFile(file, session.device)
     elif kind in ("picture", "video"):
-        source = StillPicture.open(file, session.limits.pixels, str(file.name))
+        source = sources.StillPicture.open(file, session.limits.pixels, str(file.name))
     else:
         raise ParameterError.invalid(
             "open", "path", "a picture, a video, a scene, a kernel or a preset", file.name.name
@@ -96,15 +90,15 @@ def _kernel(session: StudioSession, file: Opened) -> Tab:
             f"open: {file.name.name!r} is not UTF-8 (byte {error.start})."
         ) from None
     pixels = np.asarray(samples.photo(_SAMPLE, device="cpu"))
-    tab = session.add_tab(KernelPicture(pixels, file.name.name, str(file.name)))
+    tab = session.add_tab(sources.KernelPicture(pixels, file.name.name, str(file.name)))
     card = new_card(tab.next_card(), "kernel", None, None, text)
     tab.contents = replace(tab.contents, cards=(replace(card, path=str(file.name)),))
     session.own(file.name)
     return tab
 
 
-def _sample_picture(name: str) -> StillPicture:
-    return StillPicture(np.asarray(samples.photo(name, device="cpu")), name)
+def _sample_picture(name: str) -> sources.StillPicture:
+    return sources.StillPicture(np.asarray(samples.photo(name, device="cpu")), name)
 
 
 def open_sample(session: StudioSession, name: str, kind: Json = None) -> Tab:
@@ -114,7 +108,7 @@ def open_sample(session: StudioSession, name: str, kind: Json = None) -> Tab:
         ParameterError: there is no such sample.
     """
     if kind == "video" or (kind is None and name not in samples.PHOTOS):
-        source: StudioSource = MovingFile(samples.video(name), session.device)
+        source: sources.StudioSource = sources.MovingFile(samples.video(name), session.device)
         source.title, source.path = name, ""
         return session.add_tab(source)
     return session.add_tab(_sample_picture(name))
@@ -130,4 +124,4 @@ def open_camera(session: StudioSession, camera: Json) -> Tab:
         camera = int(camera)
     if isinstance(camera, bool) or not isinstance(camera, str | int):
         raise ParameterError.invalid("open", "camera", "the id of a camera", camera)
-    return session.add_tab(CameraFeed(camera, session.device))
+    return session.add_tab(sources.CameraFeed(camera, session.device))

@@ -36,8 +36,9 @@ from dala.gpu.compute.engines.webgpu.pool import (
     PoolSlot,
 )
 from dala.gpu.compute.engines.webgpu.staging import UPLOAD_BYTES, Staging, Uploads
-from dala.gpu.compute.engines.webgpu.timing import Timer
+from dala.gpu.compute.engines.webgpu.timing import DeviceTrace, Timer
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
+from dala.trace.recorder import tracer
 
 if TYPE_CHECKING:
     import wgpu
@@ -106,6 +107,8 @@ class NativeDevice:
         #: Bytes of buffers that were copied from and to the host.
         self.uploaded = self.downloaded = 0
         self._timer: Timer | None = None
+        #: The times of its dispatches in a trace.
+        self.tracing = DeviceTrace(self, adapter.id)
         owner.on_idle, owner.on_lost, owner.on_stop = self.on_idle, self.lost, self.stop
 
     # memory -----------------------------------------------------------------------------------
@@ -228,6 +231,8 @@ class NativeDevice:
         )
         if self._timer is not None:
             self._pass = self._timer.begin(self.encoder())
+        elif tracer.on and self.tracing.able:
+            self._pass = self.tracing.begin(self.encoder())
         elif self._pass is None:
             self._pass = self.encoder().begin_compute_pass()
         rows = 1 if groups <= 65535 else -(-groups // 65535)
@@ -282,6 +287,8 @@ class NativeDevice:
             self.poll()
             if self.calls.in_flight > MAX_IN_FLIGHT:
                 self.wait_for(number - MAX_IN_FLIGHT // 2)
+        if self.tracing.full:
+            self.tracing.collect()
 
     def hold(self, more: int) -> None:
         """Defer submits while the sum of ``more`` is positive; a wait submits anyway."""
@@ -325,6 +332,7 @@ class NativeDevice:
         backlog = self._owner.backlog
         if backlog.crowded or not self._held:
             self.flush()
+            self.tracing.collect()
         if not self.calls.in_flight and not self._awaited:
             if backlog.crowded or not self._held:
                 backlog.clear()  # what an interrupted call has added, too
@@ -387,6 +395,7 @@ class NativeDevice:
 
     def _forget_commands(self) -> None:
         self._encoder = self._pass = self._timer = None
+        self.tracing.forget()
         self.calls.forget()
         self._used = self._dirty = self._dispatches = 0
         self._offsets.clear()

@@ -365,6 +365,9 @@ class WebGPUEngine(Engine):
 
         return WebGPUComposer(self)
 
+    def name_work(self, name: str, frame: int | None) -> None:
+        self.owner.post(self.device.tracing.name_work, name, frame)
+
     @contextmanager
     def batched(self) -> Iterator[None]:
         """Return a context manager that submits dispatches in as few batches as possible."""
