@@ -177,25 +177,26 @@ def command_end(data: Array[u8], opcode: i64, at: i64) -> i64:
                 return -1
         elif step == NUMBER:
             at = numbers_end(data, at, 1)
-            if at < 0:
-                return -1
         elif step == PLACES:
             if at + 4 > size or i64(view(data, u32, at)[0]) > (size - at - 4) >> 4:
                 return -1
             at += 4 + 16 * i64(view(data, u32, at)[0])
         elif NUMBERS <= step <= PATH:
             at = floats_end(data, at, step == PATH)
-            if at < 0:
-                return -1
         elif step == PIXELS:  # the fields before are their width and height
             count = u64(view(data, u32, at - 8)[0]) * u64(view(data, u32, at - 4)[0])
             if count > u64((size - at) >> 2):
                 return -1
             at += i64(count) * 4
         elif step != 0:
-            at = field_end(data, at, step == TEXT)
-            if at < 0:
+            if at + 4 > size:
                 return -1
+            end = at + 4 + i64(view(data, u32, at)[0])
+            if end > size or (step == TEXT and not utf8(data, at + 4, end)):
+                return -1
+            at = end
+        if at < 0:
+            return -1
     return at
 
 
@@ -233,17 +234,6 @@ def floats_end(data: Array[u8], at: i64, path: bool) -> i64:
         found += i64(counts[verb])
         before = verb
     return numbers_end(data, at + count, 2 * points) if found == points else -1
-
-
-@native(inline=False)
-def field_end(data: Array[u8], at: i64, text: bool) -> i64:
-    """Return the end of a field with a length prefix; -1 if it is malformed, or begins at -1."""
-    if at < 0 or at + 4 > len(data):
-        return -1
-    end = at + 4 + i64(view(data, u32, at)[0])
-    if end > len(data) or (text and not utf8(data, at + 4, end)):
-        return -1
-    return end
 
 
 @native

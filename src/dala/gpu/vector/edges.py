@@ -154,12 +154,6 @@ def pieces(bend: f64, tolerance: f64) -> i64:
     )
 
 
-@native
-def hidden(pen: Pen, low: f64, high: f64, top: f64, bottom: f64) -> bool:
-    """Return whether the bounds of a curve are where its form cannot be seen."""
-    return bool(bottom < pen.top or top > pen.bottom or low > pen.right or high < pen.left)
-
-
 @native(inline=False)
 def curve_to(
     pen: Pen, edges: Array[i32], bx: f64, by: f64, cx: f64, cy: f64, dx: f64, dy: f64
@@ -171,8 +165,8 @@ def curve_to(
     n = pieces(bend * 0.75, f64(TOLERANCE))
     low, high = min(min(ax, bx), min(cx, dx)), max(max(ax, bx), max(cx, dx))
     top, bottom = min(min(ay, by), min(cy, dy)), max(max(ay, by), max(cy, dy))
-    if hidden(pen, low, high, top, bottom):
-        n = 1
+    if bottom < pen.top or top > pen.bottom or low > pen.right or high < pen.left:
+        n = 1  # its form cannot be seen
     step = 1 / f64(n)
     if pen.near != 0 and near(low) and near(high) and near(top) and near(bottom):
         put_curve(pen, edges, n, step, bx, by, cx, cy, dx, dy)

@@ -176,13 +176,9 @@ def add_shape(job: Preparing, opcode: i64, at: i64) -> i64:
         end_shape(job, first, evenodd, i64(read_color(data, head + 9)), paint, crossing)
         return END
     pen.count = first
-    return DASHES if pen.full == 2 else full(pen)
-
-
-@native
-def full(pen: Pen) -> i64:
-    """Return whether there is room once what was prepared is drawn."""
-    return FULL if pen.draws > 0 else TOO_LARGE
+    if pen.full == 2:
+        return DASHES
+    return FULL if pen.draws > 0 else TOO_LARGE  # FULL: room once what was prepared is drawn
 
 
 @native(inline=False)

@@ -265,13 +265,6 @@ def blend_painted(on: Paper, draw: Inking, x: i64, y: i64, n: i64, c: Vector) ->
     blend_some(on.pixels, at, n, s, c)
 
 
-@native(inline=False)
-def blend_constant(on: Paper, draw: Inking, x: i64, y: i64, count: i64, c: u32) -> None:
-    """Composite a paint over pixels with one coverage, within the clip."""
-    for k in serial(0, count, 16):
-        blend_painted(on, draw, x + k, y, min(count - k, 16), splat(c, 16))
-
-
 @native
 def sweep(
     on: Paper, draw: Inking, left: i64, width: i64, row: i64, y: i64, *, plain: bool
@@ -315,7 +308,8 @@ def sweep(
                     if alpha > 0:
                         blend_flat(on.pixels, at + x, n, (color & 0xFFFFFF) | (alpha << 24))
                 else:
-                    blend_constant(on, draw, left + x, y, n, c)
+                    for k in serial(0, n, 16):
+                        blend_painted(on, draw, left + x + k, y, min(n - k, 16), splat(c, 16))
 
 
 @native(inline=False)
