@@ -43,6 +43,7 @@ ARGUMENTS = {
     "selftest": ["--only", "invert", "--share", "few", "--device", "reference"],
     "studio": ["FOLDER/none.png"],
     "view": ["FOLDER/none.png"],
+    "why": ["FOLDER/none.json"],
 }  # fmt: skip
 #: Those that are run in each way in the quick tests.
 QUICK = ("compose", "export", "filter", "info", "studio")

@@ -261,6 +261,19 @@ def dialect(paths: list[pathlib.Path] | None = None) -> Iterator[str]:
                 yield f"{name_of(path)}:{line}: {found[0]!r} (write: {advice})"
 
 
+#: Words that stand for a noun which a first line could name.
+VAGUE = re.compile(r"\b(what|those that|whatever|tells?)\b", re.IGNORECASE)
+
+
+def first_lines(paths: list[pathlib.Path] | None = None) -> Iterator[tuple[str, str]]:
+    """The first lines of docstrings, with their places."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for path in modules() if paths is None else paths:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, kinds) and (doc := ast.get_docstring(node)):
+                yield f"{name_of(path)}:{getattr(node, 'lineno', 1)}", doc.partition("\n")[0]
+
+
 def pages() -> list[pathlib.Path]:
     """Every page of the documentation."""
     found = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]

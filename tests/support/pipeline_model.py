@@ -49,6 +49,7 @@ class Model:
         self.random = random.Random(seed)
         self.tracer = Tracer(clock=lambda: self.now)
         self.now = 0
+        self.tracer.on = True
         self.delays = delays or {}
         self.rate, self.jitter = rate, jitter
         self.times = {name: (times or {}).get(name, ms) for name, (_, ms) in STAGES.items()}

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Unpack, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Unpack, cast
 
 from dala.batch.chains import Assets
 from dala.batch.driver import Display, Driver, Step
@@ -84,10 +84,12 @@ class BatchJob(ABC):
         fixed: JsonObject = {**self.environment}
         return {"version": _VERSION, **self._what(), "environment": fixed}
 
-    def task(self, id: str, kind: str, label: str, part: JsonObject, **more: Any) -> BatchTask:
-        """Return a task of this job; ``more`` is its weight and its group."""
+    def task(
+        self, id: str, kind: str, label: str, part: JsonObject, weight: float = 1.0, group: str = ""
+    ) -> BatchTask:
+        """Return a task of this job."""
         shared = self.environment, self.roots
-        return BatchTask(id, kind, label, self.work, self.spec, part, *shared, **more)
+        return BatchTask(id, kind, label, self.work, self.spec, part, *shared, weight, group)
 
     # what each kind of job says ---------------------------------------------------------------
     @abstractmethod

@@ -132,14 +132,9 @@ class TexturePool(Closing):
         #: The most bytes of pixels.
         self.budget = budget_bytes
         self.device = device
-        #: Lookups that found a texture.
-        self.hits = 0
-        #: Lookups that did not.
-        self.misses = 0
-        #: Textures that were evicted.
-        self.evictions = 0
-        #: The current bytes of pixels.
-        self.bytes = 0
+        #: Lookups that found a texture, and those that did not; textures that were evicted; the
+        #: current bytes of pixels.
+        self.hits = self.misses = self.evictions = self.bytes = 0
         self._lock = forks.rlock()
         self._loaded = forks.condition(self._lock)
         self._loading: set[Hashable] = set()

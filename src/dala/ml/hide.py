@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from dala.ml.keywords import HideKeywords
 
+__all__ = ["FaceHider", "HiddenFace", "HiddenFrame"]
+
 _CALL: Final = "FaceHider"
 WAYS: Final = ("blur", "pixelate", "box")
 #: The radius of the blur and the side of blocks, as fractions of a face's larger side.

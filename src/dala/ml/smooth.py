@@ -28,6 +28,8 @@ from dala.typing import NDArray
 if TYPE_CHECKING:
     from dala.ml.stream import StreamResult
 
+__all__ = ["OneEuro", "Smoother"]
+
 _R = TypeVar("_R", bound="Poses | Faces | Hands")
 #: What is smoothed.
 _Found: TypeAlias = "Pose | Face | Hand"

@@ -31,6 +31,8 @@ from dala.typing import NDArray
 if TYPE_CHECKING:
     from dala.ml.stream import StreamResult
 
+__all__ = ["Motion", "Tracker"]
+
 #: The least overlap of an unsure detection with a track, and of the second sight of a new object.
 _LOW_OVERLAP: Final = 0.5
 _NEW_OVERLAP: Final = 0.3

@@ -113,24 +113,29 @@ def read(path: Path) -> tuple[list[Event], dict[int, dict[int, str]], Json]:
         threads: dict[int, dict[int, str]] = {}
         for event in found["traceEvents"]:
             _take(event, events, threads)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError):
         raise ParameterError(
             f"{str(path)!r} is no trace of Dala. `dala --trace {path.name} COMMAND` writes one."
         ) from None
     return events, threads, notes
 
 
+def _plain(text: object) -> str:
+    """Return a name as it can be printed: a trace may come from a stranger."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in str(text))
+
+
 def _take(event: Json, events: list[Event], threads: dict[int, dict[int, str]]) -> None:
     phase, process, thread = event["ph"], int(event["pid"]), int(event["tid"])
     if phase == "M" and event["name"] == "thread_name":
-        threads.setdefault(process, {})[thread] = str(event["args"]["name"])
+        threads.setdefault(process, {})[thread] = _plain(event["args"]["name"])
     if phase not in "XiC":
         return
     begin = round(event["ts"] * 1000)
     end = begin + round(event.get("dur", 0) * 1000)
     args: Json = dict(event.get("args") or {})
     frame = args.pop("frame", None)
-    stage, name = str(event.get("cat", "counter")), str(args.pop("what", event["name"]))
+    stage, name = map(_plain, (event.get("cat", "counter"), args.pop("what", event["name"])))
     if stage == "done":
         name = name.removeprefix("done ")
     number = None if frame is None else int(frame)

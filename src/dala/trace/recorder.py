@@ -23,7 +23,7 @@ from contextlib import suppress
 from time import monotonic, perf_counter_ns
 from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
-from dala import forks
+from dala import forks, resources
 
 #: A record: stage, name, begin, end, thread, frame, facts.
 Record: TypeAlias = "tuple[str, str, int, int, int, int | None, dict[str, Any] | None]"
@@ -41,6 +41,8 @@ STEP: Final = 8192
 LEAST_DELAY: Final = 100_000
 #: Waits that are kept.
 LEAST_WAIT: Final = 20_000
+#: Nanoseconds between two looks at the memory.
+SAMPLES: Final = 100_000_000
 #: Numbers of frames in a process: those of others begin elsewhere.
 PER_PROCESS: Final = 1 << 28
 
@@ -131,7 +133,7 @@ class WorkSpan:
         # A delay that counts does not fit into less time than it takes.
         if local.depth == 1 and begin - local.left > LEAST_DELAY:
             before, local.delay = local.delay, local.schedule.delay()
-            if local.left and local.delay - before > LEAST_DELAY:
+            if local.left > tracer.began and local.delay - before > LEAST_DELAY:
                 self.facts["before_ns"] = local.delay - before
         return self
 
@@ -189,13 +191,15 @@ class Tracer:
         #: Ends the trace that runs, if it gives way to others.
         self.lent: Callable[[], object] | None = None
         self.seconds = 30.0
-        self._look = STEP
+        #: When the trace began.
+        self.began = 0
+        self._look, self._sampled = STEP, -(1 << 62)
         self._ids = itertools.count(1)
 
     # starting and stopping ----------------------------------------------------------------------
     def start(self, seconds: float, spill: Callable[[list[Record]], None] | None = None) -> None:
         """Record from now on: the last seconds, or all of it if there is a function to spill to."""
-        self.seconds, self.spill = seconds, spill
+        self.seconds, self.spill, self.began = seconds, spill, self.clock()
         self.records, self.notes, self._look = [], {}, STEP
         gc.callbacks.append(self._collected)
         self.on = True
@@ -223,7 +227,9 @@ class Tracer:
 
     # recording ------------------------------------------------------------------------------------
     def put(self, record: Record) -> None:
-        """Append a record."""
+        """Append a record. One after the end is dropped."""
+        if not self.on:
+            return
         records = self.records
         records.append(record)
         if len(records) >= self._look:
@@ -261,6 +267,10 @@ class Tracer:
         self.put(("done", sink, now, now, local.thread, frame, facts))
         for call in self.finished:
             call(sink, frame, now)
+        if now - self._sampled > SAMPLES:
+            self._sampled = now
+            self.count("host memory (MiB)", resources.host_bytes() / (1 << 20))
+            self.count("buffers held", resources.snapshot()["buffer"]["count"])
 
     def dropped(self, sink: str, count: int) -> None:
         """Record how many frames a sink or queue has dropped so far."""

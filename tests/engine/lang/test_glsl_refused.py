@@ -37,6 +37,7 @@ REFUSED = {
     "void main() { if (1) ; }": (2, "of the type bool"),
     "void main() {\n float x = 1.0 }": (3, "expected ';'"),
     "void main() { float x = (1.0; }": (2, "expected ')'"),
+    "varying vec2 at;\nvoid main() { gl_FragColor.xy = at; }": (2, "no vertex shader gives"),
     "void main() { $ }": (2, "'$' is not part of GLSL"),
     "#error stop here\nvoid main() {}": (2, "stop here"),
     "#include <x>\nvoid main() {}": (2, "#include is not supported"),

@@ -198,7 +198,8 @@ def test_names_are_callable_and_documented(tmp_path):
         pass
     _, record = run.events[0]
     assert record[:2] == ("user", "my step")
-    assert record[5:] == (12, {"size": 3})
+    assert record[5] == 12
+    assert record[6]["size"] == 3
     assert "ended" in repr(run)
 
 
@@ -215,6 +216,22 @@ def test_refusals(tmp_path):
         with pytest.raises(DalaError, match="has not ended"):
             run.report()
     assert str(run.report()) == "No frame was shown, written or sent."
+
+
+def test_what_comes_after_the_end_is_dropped():
+    made = start()
+    span = made.span("pass")
+    with span:
+        made.stop()
+    assert made.records == []
+
+
+def test_memory_and_buffers_are_counted():
+    made = start()
+    made.done("out.mp4", 3)
+    counters = {record[1]: record[6]["value"] for record in made.stop() if record[0] == "counter"}
+    assert counters["host memory (MiB)"] >= 0
+    assert counters["buffers held"] >= 0
 
 
 # files --------------------------------------------------------------------------------------------

@@ -134,3 +134,28 @@ def test_other_files_are_refused(tmp_path, text):
 
 def test_no_frames():
     assert str(TraceReport([], {})) == "No frame was shown, written or sent."
+
+
+def changed(path, change):
+    """Write a trace, with every event changed."""
+    write(path, Model(1).run(20), THREADS, {})
+    found = json.loads(path.read_text())
+    for event in found["traceEvents"]:
+        change(event)
+    path.write_text(json.dumps(found))
+    return path
+
+
+def test_traces_of_strangers(tmp_path):
+    """Times that are infinite are refused, and nothing in a name steers a terminal."""
+    path = changed(tmp_path / "run.json", lambda event: event.update(ts=float("inf")))
+    with pytest.raises(ParameterError, match="is no trace of Dala"):
+        TraceReport.open(path)
+
+    def renamed(event):
+        event["name"] = event["name"] if event["ph"] == "M" else "\x1b[2J\ud800"
+
+    found = TraceReport.open(changed(path, renamed), budget=0.001, tolerance=0.0)
+    text = f"{found} {found.json()}"
+    assert not {"\x1b", "\ud800"} & set(text)
+    assert any("\ufffd[2J\ufffd" in record[1] for _, record in read(path)[0])

@@ -261,14 +261,9 @@ class Operation(Runnable):
         values = self.fit(tensors, target, values)
         check_types(engine, self.name, (t.dtype for t in (*tensors, target)))
         return Task(
-            self.code or self.name,
-            tensors,
-            target,
-            tuple(values.items()),
-            self.define,
-            domain=type(self).__module__.rpartition(".")[2],
-            host=self.host,
-        )
+            self.code or self.name, tensors, target, tuple(values.items()), self.define,
+            domain=type(self).__module__.rpartition(".")[2], host=self.host,
+        )  # fmt: skip
 
     def _check_apart(
         self, inputs: Sequence[Buffer], output: Buffer, program: Program | None = None

@@ -224,8 +224,7 @@ class Connection:
         self._process: SenderProcess | None = None
         #: Why it ended; None while it runs and after ``finish``.
         self.error: Exception | None = None
-        self.connected = False
-        self.ended = False
+        self.connected = self.ended = False
         #: When the call of FFmpeg that runs now began; None between calls.
         self.busy_since: float | None = None
         self._thread = forks.thread(self._run, name="dala live sender")

@@ -181,8 +181,7 @@ class IteratorFeed(Feed):
 
     def __post_init__(self) -> None:
         self._items: Iterator[FeedItem] | None = None
-        self._count = 0
-        self._bad = 0
+        self._count = self._bad = 0
         self._begin: Fraction | None = None
         self._last: Fraction | None = None
         self._rate_step = self._step = 1 / self.fps

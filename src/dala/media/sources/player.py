@@ -55,9 +55,7 @@ class Player:
         self._loop_start = Fraction(0)  # the time at which the current loop began
         self._loop_has_picture = False  # whether the current loop has returned a picture
         self._age = 0  # incremented by seeks, to discard pictures read before
-        self._ended = False
-        self._closed = False
-        self._cannot_rewind = False
+        self._ended = self._closed = self._cannot_rewind = False
         context = copy_context()  # the thread uses the caller's current device
         self._thread = forks.thread(lambda: context.run(self._run), name="dala-source")
         self._thread.start()

@@ -110,8 +110,7 @@ class Reader(AsyncIterating[Frame]):
         self._fresh = True
         self._ended = False
         self._turn: int | None = None
-        self._dropped = 0
-        self._said = 0
+        self._dropped = self._said = 0
         self._resources = _Resources(self._opener())
         self._worker = self._resources.worker
         if not in_event_loop():  # there, the first use opens it

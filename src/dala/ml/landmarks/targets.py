@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from dala.media.scene.follow.follower import FollowTarget
     from dala.media.scene.nodes.video import VideoNode
 
+__all__ = ["BoneTarget", "BoxTarget", "PointTarget", "Subject", "Target", "face", "hand", "pose"]
+
 #: One element of a result, or the results of a frame.
 Found: TypeAlias = "Detection | Pose"
 Results: TypeAlias = "Detections | Faces | Hands | Poses | TrackedObjects | Detection | Pose"

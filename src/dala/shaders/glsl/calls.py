@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Final
 
 from dala.errors import did_you_mean
 from dala.shaders.glsl.builtin import BUILTINS, DERIVATIVES, TEXTURES
 from dala.shaders.glsl.expressions import GlslExpressions
-from dala.shaders.glsl.terms import CASTS, Expr, GlslFunction, leaves
+from dala.shaders.glsl.terms import CASTS, PLACES, Expr, GlslFunction
 from dala.shaders.glsl.tree import (
     BOOL,
     FLOAT,
@@ -29,26 +27,16 @@ IVEC2: Final = GlslType("int", 2)
 class Calls(GlslExpressions):
     """Translates calls; :class:`GlslWriter` adds statements."""
 
-    functions: dict[str, list[GlslFunction]]
-    helpers: set[str]
-    used: set[str]
-    #: Names that stand for the pixel's own place.
-    here: frozenset[str]
-    #: Whether images have mipmaps.
-    levels: bool
-    #: Edges of images by their names in the translation; "clamp" for others.
-    edges: Mapping[str, str]
-
     # calls ------------------------------------------------------------------------------------
     def _call(self, node: GlslNode) -> Expr:
         kind = node.kind or KINDS.get(node.text)
-        if node.text in self.structs and node.text not in self.functions:
+        if node.text in self.unit.tree.structs and node.text not in self.unit.functions:
             kind = GlslType("struct", struct=node.text)
         if kind is not None and kind.length:
             return self._array(node, kind)
         if kind is not None:
             return self._constructed(node, kind)
-        if node.text in self.functions:
+        if node.text in self.unit.functions:
             return self._called(node)
         if node.text in TEXTURES:
             return self._texture(node)
@@ -58,23 +46,46 @@ class Calls(GlslExpressions):
             (inner,) = self.values(node.parts)
             return Expr((f"equal({inner.text}, False)",), inner.kind, depth=inner.depth + 1)
         if node.text not in BUILTINS:
-            names = [*self.functions, *BUILTINS, *TEXTURES]
+            names = [*self.unit.functions, *BUILTINS, *TEXTURES]
             advice = did_you_mean(node.text, names) or "Declare it before."
             self.fail(node, f"there is no function {node.text!r}", advice)
         return self._builtin(node, self.values(node.parts))
 
-    @abstractmethod
-    def derivative(self, node: GlslNode) -> Expr:
-        """Translate dFdx, dFdy and fwidth."""
-
-    @abstractmethod
     def need(self, function: GlslFunction, node: GlslNode) -> GlslFunction:
         """Translate a function, if that is not done; return the copy of it to call."""
+        if self.loops and PLACES in function.writes:
+            self._refuse_loop(node)
+        return self.unit.need(function, node)
+
+    def _refuse_loop(self, node: GlslNode) -> None:
+        problem = f"{node.text} in a loop: a derivative there has no one value"
+        self.fail(node, problem, "Move it out of the loop.")
+
+    def derivative(self, node: GlslNode) -> Expr:
+        """Translate a derivative: the value here, against that of the neighbor in the quad.
+
+        Values here are kept in ``g_p``; ``g_a`` and ``g_b`` have those of the neighbors, or NaN.
+        """
+        given = self.values(node.parts)
+        if len(given) != 1 or given[0].kind.base != "float" or given[0].kind.columns:
+            self.fail(node, f"{node.text} takes one float or vector", "Convert the argument.")
+        if self.loops:
+            self._refuse_loop(node)
+        made, size = given[0], given[0].kind.size
+        site = self.unit.site(node)
+        padded = ", ".join([made.text, *["0.0"] * (4 - size)])
+        self.emit(f"g_p[{site}] = vec4({padded})" if size < 4 else f"g_p[{site}] = {made.text}")
+        across, up = (
+            f"{self.helper('derive_')}(g_{side}[{site}], g_p[{site}], g_s.{axis})"
+            for side, axis in ("ax", "by")
+        )
+        text = {"dFdx": across, "dFdy": up, "fwidth": f"(abs({across}) + abs({up}))"}[node.text]
+        return Expr((f"{text}.{'xyzw'[:size]}",), made.kind, depth=made.depth + 3)
 
     def _constructed(self, node: GlslNode, kind: GlslType) -> Expr:
         given = self.values(node.parts)
         if kind.base == "struct":
-            members: list[DeclaredName] = self.structs[kind.struct]
+            members: list[DeclaredName] = self.unit.tree.structs[kind.struct]
             if len(members) != len(given):
                 self.fail(node, f"{kind} takes {len(members)} values, got {len(given)}", "")
             parts = [self.fitted(e, m.kind, node) for e, m in zip(given, members, strict=True)]
@@ -122,13 +133,13 @@ class Calls(GlslExpressions):
                 args += place.texts
             else:
                 args += self.fitted(expr, param.kind, part).texts
-                self.used.update(expr.texts if expr.kind.base == "sampler" else ())
+                self.unit.used.update(expr.texts if expr.kind.base == "sampler" else ())
         for name in found.reads:
             args += self.scopes[0][name].texts
         for name in found.writes:
             outs += self.scopes[0][name].texts
         kind = found.text.kind
-        results = () if kind.base == "void" else tuple(e for e, _ in leaves(kind, self.structs))
+        results = () if kind.base == "void" else tuple(e for e, _ in self.leaves(kind))
         text = f"{found.name}({', '.join(args)})"
         self.line = node.line
         if not outs and len(results) == 1:
@@ -149,7 +160,7 @@ class Calls(GlslExpressions):
                     total += 1
             return total
 
-        fits = [f for f in self.functions[node.text] if len(f.text.params) == len(given)]
+        fits = [f for f in self.unit.functions[node.text] if len(f.text.params) == len(given)]
         best = min(fits, key=cost, default=None)
         return best if best is not None and cost(best) < 1000 else None
 
@@ -224,13 +235,13 @@ class Calls(GlslExpressions):
             self.fail(node, f"{name} takes an image first", "Pass a sampler2D or an image input.")
         img = given[0].text
         parts = dict(zip(letters, given[1:], strict=False))  # of two derivatives the second
-        self.used.add(img)
-        level = parts.get("l") if self.levels else None
+        self.unit.used.add(img)
+        level = parts.get("l") if self.unit.levels else None
         level = None if level is not None and level.value == 0 else level
         if name in ("IMG_SIZE", "textureSize"):
             return self._size(img, name, level and self.fitted(level, INT, node).text)
         own = name.startswith("IMG_THIS")
-        if (own and self.here) or self._is_here(node):
+        if (own and self.unit.here) or self._is_here(node):
             return Expr((f"{self.helper('this_')}({img})",), VEC4, depth=1)
         if own:
             at = self._name(GlslNode("name", node.line, text="isf_FragNormCoord"))
@@ -250,10 +261,10 @@ class Calls(GlslExpressions):
             more = f", {self.fitted(level, INT, node).text}" if level is not None else ""
         elif level is not None:
             text, more = "lod_", f", {self.fitted(level, FLOAT, node).text}"
-        elif self.levels and "g" in parts:
+        elif self.unit.levels and "g" in parts:
             first, second = (self.fitted(e, VEC2, node) for e in given[2:4])
             text, more = "grad_", f", {first.text}, {second.text}"
-        text += self.edges.get(img, "clamp") if letters[:1] != "i" else ""
+        text += self.unit.edges.get(img, "clamp") if letters[:1] != "i" else ""
         return Expr((f"{self.helper(text)}({img}, {at.text}{more})",), VEC4, depth=at.depth + 1)
 
     def _size(self, img: str, name: str, level: str | None) -> Expr:
@@ -288,4 +299,4 @@ class Calls(GlslExpressions):
         if place.op == "member" and place.text == "xy":
             place = place.parts[0]
         own = "gl_FragCoord" if node.text in ("IMG_PIXEL", "texture2DRect") else "isf_FragNormCoord"
-        return place.op == "name" and place.text == own and own in self.here
+        return place.op == "name" and place.text == own and own in self.unit.here

@@ -28,6 +28,7 @@ from dala.shaders.glsl.tree import (
     GlslNode,
     GlslType,
     UnitTree,
+    walk,
 )
 from dala.shaders.glsl.unit import GlslSource, Unit, helper_lines, parsed
 
@@ -115,6 +116,12 @@ def make_kernel(text: ShaderText, limits: Limits | None = None) -> Kernel:
         tree.variables.insert(0, DeclaredName(color, VEC4, 1))
     used: set[str] = set()
     lines, varied, moved = _vertex(text, tree, outside, used) if text.vertex else ([], [], False)
+    named = {n.text for f in tree.functions for n in walk(f.body) if n.op == "name"}
+    for v in tree.variables:
+        given = v.name in outside or v.name in (w.name for w in varied)
+        if v.words & {"in", "varying"} and v.name in named and not given:
+            problem = f"no vertex shader gives the {v.kind} {v.name!r}"
+            source.fail_at(v.line, 0, problem, "Put its file, which ends in .vs, beside this one.")
     here = () if moved else ("gl_FragCoord", "isf_FragNormCoord")
     unit = Unit(source, tree, outside, text.values, here, "", text.edges, text.levels)
     names = unit.heads(g.name for g in text.given)

@@ -7,15 +7,16 @@ the expression is in.
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from dala.errors import did_you_mean
-from dala.gpu.compute.lang.source import KernelSource
 from dala.shaders.glsl.constants import OPERATORS
-from dala.shaders.glsl.terms import CASTS, Expr, GlslVariable, leaves, literal, zero
-from dala.shaders.glsl.tree import BOOL, INT, UINT, VEC2, VEC4, GlslNode, GlslType, Structs
+from dala.shaders.glsl.terms import CASTS, Expr, GlslFunction, GlslVariable, leaves, literal, zero
+from dala.shaders.glsl.tree import BOOL, INT, UINT, VEC2, VEC4, GlslNode, GlslType
+
+if TYPE_CHECKING:
+    from dala.shaders.glsl.unit import Unit
 
 #: Brackets in brackets of one expression; deeper ones get a variable.
 _DEEP: Final = 24
@@ -25,27 +26,37 @@ IMAGE: Final = re.compile(r"_(\w+)_(imgSize|imgRect)")
 _SIMPLE: Final = re.compile(r"\w+|-?[\d.]+")
 
 
-class GlslExpressions(ABC):
+class GlslExpressions:
     """Translates expressions; :class:`GlslWriter` adds statements."""
 
-    source: KernelSource
-    structs: Structs
-    #: Variables of the text, and of the blocks around the current statement.
-    scopes: list[dict[str, GlslVariable]]
-    lines: list[tuple[int, str, int]]
-    indent: int
-    line: int
-    helpers: set[str]
-    used: set[str]
-    count: int
+    def __init__(self, unit: Unit, function: GlslFunction | None = None) -> None:
+        self.unit = unit
+        #: Variables of the text, and of the blocks around the current statement.
+        self.scopes = [unit.globals]
+        self.function = function
+        self.lines: list[tuple[int, str, int]] = []
+        self.indent = 1
+        self.line = 1
+        self.count = 0
+        #: For each loop, what ``continue`` runs first; None for a switch.
+        self.loops: list[Callable[[], None] | None] = []
 
-    @abstractmethod
     def capture(self, work: Callable[[], Expr]) -> tuple[Expr, list[tuple[int, str, int]]]:
         """Return the result of some work, and the lines that it would write, one level deeper."""
+        before, self.lines = self.lines, []
+        self.indent += 1
+        made = work()
+        self.indent -= 1
+        lines, self.lines = self.lines, before
+        return made, lines
 
     def fail(self, node: GlslNode, problem: str, advice: str = "") -> NoReturn:
         """Raise the error at the line of a node."""
-        self.source.fail_at(node.line, 0, problem, advice)
+        self.unit.source.fail_at(node.line, 0, problem, advice)
+
+    def leaves(self, kind: GlslType) -> list[tuple[str, GlslType]]:
+        """Return what a type is made of; see :func:`leaves`."""
+        return leaves(kind, self.unit.tree.structs)
 
     def emit(self, text: str) -> None:
         """Append a line."""
@@ -58,7 +69,7 @@ class GlslExpressions(ABC):
 
     def helper(self, name: str) -> str:
         """Return the name of a function of the translation, which it then has."""
-        self.helpers.add(name)
+        self.unit.helpers.add(name)
         return name
 
     def find(self, node: GlslNode) -> GlslVariable:
@@ -127,7 +138,7 @@ class GlslExpressions(ABC):
         image = IMAGE.fullmatch(node.text)
         if image and image[1] in self.scopes[0]:
             texts = self.scopes[0][image[1]].texts
-            self.used.add(texts[0])
+            self.unit.used.add(texts[0])
             size = f"f32({texts[0]}.width), f32({texts[0]}.height)"
             if image[2] == "imgSize":
                 return Expr((f"vec2({size})",), VEC2)
@@ -273,9 +284,7 @@ class GlslExpressions(ABC):
         if left.kind.scalar:
             return self._joined(op, left, right, BOOL)
         parts = []
-        for (_, leaf), a, b in zip(
-            leaves(left.kind, self.structs), left.texts, right.texts, strict=True
-        ):
+        for (_, leaf), a, b in zip(self.leaves(left.kind), left.texts, right.texts, strict=True):
             one = f"({a} {op} {b})"
             if not leaf.scalar:
                 one = f"all(equal({a}, {b}))" if op == "==" else f"any(notEqual({a}, {b}))"
@@ -316,7 +325,7 @@ class GlslExpressions(ABC):
             depth = max(first.depth, second.depth, test.depth) + 1
             return Expr(texts, first.kind, depth=depth)
         names = tuple(self.fresh() for _ in first.texts)
-        for name, (_, leaf) in zip(names, leaves(first.kind, self.structs), strict=True):
+        for name, (_, leaf) in zip(names, self.leaves(first.kind), strict=True):
             self.emit(f"{name} = {zero(leaf)}")
         for word, made, lines in ((f"if {test.text}", first, then), ("else", second, other)):
             self.emit(f"{word}:")
@@ -336,15 +345,15 @@ class GlslExpressions(ABC):
             return literal(kind.length, "int")
         if kind.base == "struct" and not kind.length:
             at = 0
-            for member in self.structs[kind.struct]:
-                size = len(leaves(member.kind, self.structs))
+            for member in self.unit.tree.structs[kind.struct]:
+                size = len(self.leaves(member.kind))
                 if member.name == name:
                     return Expr(whole.texts[at : at + size], member.kind, depth=whole.depth)
                 at += size
         letters = next((s for s in ("xyzw", "rgba", "stpq") if set(name) <= set(s)), "")
         fits = letters and len(name) <= 4 and kind.base in CASTS and not kind.length
         if not fits or kind.columns or max(map(letters.index, name)) >= kind.size:
-            known = [m.name for m in self.structs.get(kind.struct, [])]
+            known = [m.name for m in self.unit.tree.structs.get(kind.struct, [])]
             self.fail(node, f"{kind} has no part {name!r}", did_you_mean(name, known))
         if kind.size == 1:
             return self.vector(node, GlslType(kind.base, len(name)), [whole])

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dala.budget import check_deadline
 from dala.shaders.glsl.calls import Calls
-from dala.shaders.glsl.terms import Expr, GlslFunction, GlslVariable, leaves, zero
+from dala.shaders.glsl.terms import Expr, GlslVariable, zero
 from dala.shaders.glsl.tree import FLOAT, INT, DeclaredName, GlslNode, GlslType, variables, walk
-
-if TYPE_CHECKING:
-    from dala.shaders.glsl.unit import Unit
 
 #: Turns of a loop of floats that is counted; others test their condition in each turn.
 _COUNTED: Final = 4096
 _FLIPPED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-
-
-#: The variable that keeps the arguments of derivatives.
-PLACES: Final = "%p"
 
 
 def root(node: GlslNode) -> GlslNode:
@@ -31,65 +24,6 @@ def root(node: GlslNode) -> GlslNode:
 
 class GlslWriter(Calls):
     """Writes one function."""
-
-    def __init__(self, unit: Unit, function: GlslFunction | None = None) -> None:
-        self.unit = unit
-        self.source = unit.source
-        self.structs = unit.tree.structs
-        self.functions = unit.functions
-        self.helpers = unit.helpers
-        self.used = unit.used
-        self.here = unit.here
-        self.edges = unit.edges
-        self.levels = unit.levels
-        self.scopes = [unit.globals]
-        self.function = function
-        self.lines = []
-        self.indent = 1
-        self.line = 1
-        self.count = 0
-        #: For each loop, what ``continue`` runs first; None for a switch.
-        self.loops: list[Callable[[], None] | None] = []
-
-    def capture(self, work: Callable[[], Expr]) -> tuple[Expr, list[tuple[int, str, int]]]:
-        """Return the result of some work, and the lines that it would write, one level deeper."""
-        before, self.lines = self.lines, []
-        self.indent += 1
-        made = work()
-        self.indent -= 1
-        lines, self.lines = self.lines, before
-        return made, lines
-
-    def need(self, function: GlslFunction, node: GlslNode) -> GlslFunction:
-        """Translate a function, if that is not done; return the copy of it to call."""
-        if self.loops and PLACES in function.writes:
-            self._refuse_loop(node)
-        return self.unit.need(function, node)
-
-    def _refuse_loop(self, node: GlslNode) -> None:
-        problem = f"{node.text} in a loop: a derivative there has no one value"
-        self.fail(node, problem, "Move it out of the loop.")
-
-    def derivative(self, node: GlslNode) -> Expr:
-        """Translate a derivative: the value here, against that of the neighbor in the quad.
-
-        Values here are kept in ``g_p``; ``g_a`` and ``g_b`` have those of the neighbors, or NaN.
-        """
-        given = self.values(node.parts)
-        if len(given) != 1 or given[0].kind.base != "float" or given[0].kind.columns:
-            self.fail(node, f"{node.text} takes one float or vector", "Convert the argument.")
-        if self.loops:
-            self._refuse_loop(node)
-        made, size = given[0], given[0].kind.size
-        site = self.unit.site(node)
-        padded = ", ".join([made.text, *["0.0"] * (4 - size)])
-        self.emit(f"g_p[{site}] = vec4({padded})" if size < 4 else f"g_p[{site}] = {made.text}")
-        across, up = (
-            f"{self.helper('derive_')}(g_{side}[{site}], g_p[{site}], g_s.{axis})"
-            for side, axis in ("ax", "by")
-        )
-        text = {"dFdx": across, "dFdy": up, "fwidth": f"(abs({across}) + abs({up}))"}[node.text]
-        return Expr((f"{text}.{'xyzw'[:size]}",), made.kind, depth=made.depth + 3)
 
     # functions --------------------------------------------------------------------------------
     def write(self) -> None:
@@ -113,7 +47,7 @@ class GlslWriter(Calls):
     def names(self, declared: DeclaredName) -> tuple[str, ...]:
         """Return names for the parts of a variable."""
         base = self.fresh(declared.name)
-        return tuple(base + end for end, _ in leaves(declared.kind, self.structs))
+        return tuple(base + end for end, _ in self.leaves(declared.kind))
 
     def _leave(self, made: Expr | None) -> None:
         function = self.function
@@ -121,7 +55,7 @@ class GlslWriter(Calls):
         kind = function.text.kind
         texts: list[str] = []
         if kind.base != "void":
-            texts += made.texts if made else [zero(k) for _, k in leaves(kind, self.structs)]
+            texts += made.texts if made else [zero(k) for _, k in self.leaves(kind)]
         for param in function.text.params:
             if param.words & {"out", "inout"}:
                 texts += self.scopes[1][param.name].texts
@@ -180,9 +114,7 @@ class GlslWriter(Calls):
             if made is not None:
                 self.store(Expr(found.texts, declared.kind), made)
             else:
-                for text, (_, leaf) in zip(
-                    found.texts, leaves(declared.kind, self.structs), strict=True
-                ):
+                for text, (_, leaf) in zip(found.texts, self.leaves(declared.kind), strict=True):
                     self.emit(f"{text} = {zero(leaf)}")
         self.scopes[-1][declared.name] = found
         return found
@@ -199,7 +131,7 @@ class GlslWriter(Calls):
         if node.op != "list":
             return node
         if kind.base == "struct" and not kind.length:
-            members = self.structs[kind.struct]
+            members = self.unit.tree.structs[kind.struct]
             if len(members) != len(node.parts):
                 self.fail(node, f"{kind} takes {len(members)} values, got {len(node.parts)}")
             parts = [self._typed(p, m.kind) for p, m in zip(node.parts, members, strict=True)]
@@ -284,7 +216,7 @@ class GlslWriter(Calls):
             return False
         changed = self.unit.assigned(body)
         names = {n.text for n in walk(bound)}
-        if declared.name in changed or names & (changed | {declared.name, *self.functions}):
+        if declared.name in changed or names & (changed | {declared.name, *self.unit.functions}):
             return False
         first = self.started(declared)
         assert first is not None

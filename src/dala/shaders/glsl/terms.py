@@ -11,6 +11,10 @@ from dala.shaders.glsl.tree import GlslFunctionText, GlslType, Structs
 CASTS: Final = {"float": "f32", "int": "s32", "uint": "u32", "bool": "bool"}
 
 
+#: The variable that keeps the arguments of derivatives.
+PLACES: Final = "%p"
+
+
 class Expr(NamedTuple):
     """Translated text: one for each number, vector, matrix or array that the type is made of."""
 

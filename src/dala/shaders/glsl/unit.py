@@ -13,8 +13,8 @@ from dala.gpu.compute.lang.source import KernelSource
 from dala.shaders.glsl.builtin import DERIVATIVES, HELPERS
 from dala.shaders.glsl.expressions import IMAGE
 from dala.shaders.glsl.parse import Parser
-from dala.shaders.glsl.statements import PLACES, GlslWriter, root
-from dala.shaders.glsl.terms import Expr, GlslFunction, GlslVariable, leaves, zero
+from dala.shaders.glsl.statements import GlslWriter, root
+from dala.shaders.glsl.terms import PLACES, Expr, GlslFunction, GlslVariable, leaves, zero
 from dala.shaders.glsl.tokens import GlslToken, Preprocessor
 from dala.shaders.glsl.tree import BOOL, VEC4, DeclaredName, GlslNode, GlslType, UnitTree, walk
 

@@ -213,7 +213,7 @@ class SceneFile(StudioSource):
         return self._compared[1]
 
     def text(self) -> str:
-        """Return the scene file, as it was written but for what changed."""
+        """Return the scene file, as it was written except for the changes."""
         return patched(self._text, self._saved, without_handles(self.document))
 
     def save(self, target: NewFile) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from dala.gpu.compute.engines.base import Geometry, Values
@@ -26,22 +26,44 @@ def count_work(block: Block, number: Callable[[Value], int | None]) -> tuple[int
         statements += 1
         if not isinstance(s, (If, For)):
             continue
-        turns = 1
+        count = 1
         if isinstance(s, If):
             parts = [s.then, s.otherwise]
         else:
             start, stop = number(s.start), number(s.stop)
             if start is None or stop is None:
                 return None
-            turns, parts = len(range(start, stop, s.step)), [s.body]
-            iterations, statements = iterations + turns, statements + turns
+            count, parts = len(range(start, stop, s.step)), [s.body]
+            iterations, statements = iterations + count, statements + count
         inside = [count_work(part, number) for part in parts]
         known = [found for found in inside if found is not None]
         if len(known) < len(inside):
             return None
-        iterations += turns * max((found[0] for found in known), default=0)
-        statements += turns * sum(found[1] for found in known)
+        iterations += count * max((found[0] for found in known), default=0)
+        statements += count * sum(found[1] for found in known)
     return iterations, statements
+
+
+def turns(s: For) -> int | None:
+    """Return how often a loop with constant bounds runs; None for others."""
+    counted = s.start.op == "const" and s.stop.op == "const"
+    return len(range(s.start.attr, s.stop.attr, s.step)) if counted else None
+
+
+def repeated(block: Block, unknown: int, times: int = 1) -> Iterator[tuple[Value, int]]:
+    """Yield the values of a block, with how often each is computed at a position.
+
+    Loops of unknown length run ``unknown`` times, and both sides of a branch are computed.
+    """
+    for s in block.body:
+        if isinstance(s, Value):
+            yield s, times
+        elif isinstance(s, If):
+            yield from repeated(s.then, unknown, times)
+            yield from repeated(s.otherwise, unknown, times)
+        elif isinstance(s, For):
+            known = turns(s)
+            yield from repeated(s.body, unknown, times * (unknown if known is None else known))
 
 
 class LoopBounds:

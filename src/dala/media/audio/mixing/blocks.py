@@ -223,8 +223,7 @@ class Processed:
     def __post_init__(self) -> None:
         self.rate, self.layout = self.source.rate, self.source.layout
         self._filters: SampleFilter | None = None
-        self._at = 0
-        self._fed = 0
+        self._at = self._fed = 0
         self._ready: list[Samples] = []
 
     def render(self, start: int, count: int) -> Samples:

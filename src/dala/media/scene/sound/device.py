@@ -27,7 +27,7 @@ _AHEAD: Final = 6
 
 
 class SoundPlayer:
-    """Sound on its way to the device: a thread mixes ahead, the device takes what is ready.
+    """Sound on its way to the device: a thread mixes ahead, the device takes finished blocks.
 
     The device's clock is that of the presentation, so pictures and sound do not drift apart. Where
     mixing is late there is silence, which is counted.

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.dtypes import ITEMSIZE
 from dala.gpu.compute.engines.base import Geometry
-from dala.gpu.compute.lang.ir import Block, For, If, Program, Value
+from dala.gpu.compute.engines.loop_bounds import repeated, turns
+from dala.gpu.compute.lang.ir import For, Program, statements
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.cpu.loops.plan import RowStage
@@ -91,7 +92,10 @@ def _position_ns(program: Program) -> tuple[float, bool]:
     """Return nanoseconds per position on one core, and whether loops make it a guess."""
     moved = ITEMSIZE[program.out.dtype] * program.out.channels
     moved += sum(ITEMSIZE[a.dtype] * a.channels for a in program.args if a.kind != "array")
-    computed, loops = _block_ns(program.body)
+    body = program.body
+    every = repeated(body, _LOOP_ITERATIONS)
+    computed = sum(_COSTLY_NS.get(v.op, _PLAIN_NS) * times for v, times in every)
+    loops = any(isinstance(s, For) and turns(s) is None for s in statements(body))
     return moved * _BYTE_NS + computed * (_LOOP_FACTOR if loops else 1.0), loops
 
 
@@ -102,23 +106,6 @@ def stage_ns(stage: RowStage) -> float:
     if stage.blur is not None:
         return (2 * int(stage.blur["radius"]) + 1) * stage.pixel * _TAP_NS
     return stage.pixel * _BYTE_NS
-
-
-def _block_ns(block: Block) -> tuple[float, bool]:
-    total, loops = 0.0, False
-    for s in block.body:
-        if isinstance(s, Value):
-            total += _COSTLY_NS.get(s.op, _PLAIN_NS)
-        elif isinstance(s, If):
-            for part in (s.then, s.otherwise):
-                cost, inside = _block_ns(part)
-                total, loops = total + cost, loops or inside
-        elif isinstance(s, For):
-            cost, inside = _block_ns(s.body)
-            counted = s.start.op == "const" and s.stop.op == "const"
-            count = len(range(s.start.attr, s.stop.attr, s.step)) if counted else _LOOP_ITERATIONS
-            total, loops = total + cost * count, loops or inside or not counted
-    return total, loops
 
 
 def vector_features(features: dict[str, bool]) -> tuple[str, ...]:

@@ -12,9 +12,11 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from queue import SimpleQueue
 from typing import Final
 
@@ -23,6 +25,7 @@ from dala.errors import ParameterError
 from dala.gpu.compute.engines.cpu.guard import Guard, guarding, stop_all
 from dala.gpu.compute.engines.cpu.llvm.metering import STOP_WORD
 from dala.gpu.compute.engines.cpu.llvm.tiles import MAILBOX_HEAD, SLOTS
+from dala.trace.recorder import LEAST_WAIT, tracer
 
 #: Checks for the end of a job before the caller sleeps (about 100 us).
 SPINS: Final = 2000
@@ -78,6 +81,7 @@ class Tiles:
 
     def __init__(self, addresses: Mapping[str, int], owner: object) -> None:
         self.share = _Share(addresses["share"])
+        self.share_address = addresses["share"]
         self.wait = _Wait(addresses["wait"])
         self.serve = _Serve(addresses["serve"])
         self.owner = owner  # keeps the code alive
@@ -134,7 +138,8 @@ class ThreadPool:
             mailbox.wake(helpers)
         done = 0
         try:
-            done = tiles.share(address, mailbox.address, helpers, SPINS)
+            arguments = address, mailbox.address, helpers, SPINS
+            done = _traced(tiles, *arguments) if tracer.on else tiles.share(*arguments)
         finally:
             if not done:
                 _wait_for(tiles, address, guard)
@@ -164,6 +169,50 @@ class ThreadPool:
             mailbox.sleepers.put(False)
         for worker in workers:
             worker.join(timeout=2.0)
+
+
+#: Calls ``share``, and then the system's clock: the end of the native code, before Python goes on.
+_STAMPED: Final = """
+define i32 @stamped(ptr %share, ptr %job, ptr %mailbox, i64 %helpers, i64 %spins, ptr %clock,
+                    ptr %stamp) {
+  %done = call i32 %share(ptr %job, ptr %mailbox, i64 %helpers, i64 %spins)
+  %failed = call i32 %clock(i32 1, ptr %stamp)
+  ret i32 %done
+}
+"""
+_StampedShare: Final = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64,
+    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p,
+)  # fmt: skip
+
+
+@cache
+def _stamping() -> tuple[Callable[..., int], int, object] | None:
+    """Return ``stamped``, the address of the clock, and the code; None where clocks differ."""
+    if "CLOCK_MONOTONIC" not in time.get_clock_info("perf_counter").implementation:
+        return None
+    if sys.platform != "linux":  # where CLOCK_MONOTONIC is 1
+        return None
+    from dala.gpu.compute.engines.cpu.jit import jit
+
+    code = jit().compile(_STAMPED, ("stamped",))
+    clock = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value
+    return None if clock is None else (_StampedShare(code.addresses["stamped"]), clock, code)
+
+
+def _traced(tiles: Tiles, address: int, mailbox: int, helpers: int, spins: int) -> int:
+    """Call ``share`` in a trace, and record how long Python then waited for its lock."""
+    found = _stamping()
+    if found is None:
+        return int(tiles.share(address, mailbox, helpers, spins))
+    stamped, clock, _ = found
+    stamp = (ctypes.c_int64 * 2)()
+    done = stamped(tiles.share_address, address, mailbox, helpers, spins, clock, stamp)
+    now, ended = tracer.clock(), stamp[0] * 1_000_000_000 + stamp[1]
+    if now - ended > LEAST_WAIT:
+        frame, thread, _ = tracer.here()
+        tracer.put(("gil", "", ended, now, thread, frame, None))
+    return done
 
 
 def _work(mailbox: _Mailbox, tiles: Tiles) -> None:

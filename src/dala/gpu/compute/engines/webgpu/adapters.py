@@ -137,18 +137,12 @@ def _describe(id: str, native: wgpu.GPUAdapter) -> Adapter:
         dtypes.add("s64")
     kind = _kind(info)
     return Adapter(
-        id=id,
-        name=str(info.get("device") or info.get("description") or "unknown adapter"),
-        vendor=str(info.get("vendor") or ""),
-        driver=str(info.get("description") or ""),
-        backend=str(info.get("backend_type") or "unknown"),
-        kind=kind,
-        software=kind == "software",
-        features=features,
-        limits=dict(native.limits),
-        dtypes=frozenset(dtypes),
-        native=native,
-    )
+        id=id, name=str(info.get("device") or info.get("description") or "unknown adapter"),
+        vendor=str(info.get("vendor") or ""), driver=str(info.get("description") or ""),
+        backend=str(info.get("backend_type") or "unknown"), kind=kind,
+        software=kind == "software", features=features, limits=dict(native.limits),
+        dtypes=frozenset(dtypes), native=native,
+    )  # fmt: skip
 
 
 @contextmanager

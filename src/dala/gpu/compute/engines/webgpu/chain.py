@@ -170,16 +170,11 @@ class _Writer:
         signature += [f"{at[k]}: i32" for k in sorted(positions)]
         given += [("{y}", "{x}")[k] for k in sorted(positions)]
         body = WgslBody(
-            program,
-            self._names.inner(),
-            loaded=dict(enumerate(called)),
-            positions=at,
-            readers={},
-            params=tuple(self._param(number, p) for p in program.params),
-            dims={v.attr: _extent(program, *v.attr) for v in used if v.op == "dim"},
-            near=near,
+            program, self._names.inner(), loaded=dict(enumerate(called)), positions=at,
+            readers={}, params=tuple(self._param(number, p) for p in program.params),
+            dims={v.attr: _extent(program, *v.attr) for v in used if v.op == "dim"}, near=near,
             ranges=find_ranges(program) if self._ordinary else {},
-        )
+        )  # fmt: skip
         lines = body.lines()
         self._helpers |= body.helpers
         name = self._names.new(f"stage_{number}")

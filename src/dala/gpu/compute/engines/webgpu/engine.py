@@ -447,15 +447,10 @@ class WebGPUEngine(Engine):
         ordinary: bool = False,
     ) -> Shader:
         return write_shader(
-            program,
-            geometry,
-            workgroup=self.workgroup,
-            aliased=aliased,
-            metering=metering,
-            software=self.adapter.software,
-            buffers=self.limits[STORAGE_BUFFERS],
+            program, geometry, workgroup=self.workgroup, aliased=aliased, metering=metering,
+            software=self.adapter.software, buffers=self.limits[STORAGE_BUFFERS],
             ordinary=ordinary,
-        )
+        )  # fmt: skip
 
     def _check_limits(self, program: Program, shader: Shader) -> None:
         limits, most = self.limits, self.limits[STORAGE_BUFFERS]

@@ -20,7 +20,12 @@ from dala.gpu.compute.engines.cpu.compose.sampling import sample_row
 from dala.gpu.compute.engines.cpu.compose.steps import is_sampled
 from dala.gpu.compute.engines.cpu.compose.tables import ROW_HEAD, packed_size
 from dala.gpu.compute.engines.cpu.native import *
-from dala.gpu.compute.engines.cpu.pixels.byte_sums import *
+from dala.gpu.compute.engines.cpu.pixels.byte_sums import (
+    alpha_across,
+    alpha_down,
+    opaque_across,
+    opaque_down,
+)
 from dala.gpu.compute.engines.cpu.pixels.gather import nearest_row
 from dala.gpu.compute.engines.cpu.pixels.over import copy_row, fill_row, over_row
 from dala.gpu.compute.engines.cpu.pixels.taps import line_block
@@ -134,7 +139,7 @@ def draw_scaled(
     firsts, lines = tables[plan.columns :], tables[plan.rows :]
     weights_x = view(tables, i16, plan.weights * 4)
     weights_y = weights_x[padded * each_x :]
-    source, temp_bytes = view(texels.words, u8, 0), view(temp, u8, 0)
+    source = view(texels.words, u8, 0)
     begin, stop = (x0 - left) & ~7, x1 - left
     while begin < stop:
         count, low, high = line_block(firsts, begin, stop, many_x, size, places)
@@ -153,10 +158,10 @@ def draw_scaled(
                         opaque = all_opaque(texels.words, at + j * tex_width, many >> 2)
             if is_rgb:
                 opaque_down(source[at * 3 :], line, own_y, tex_width * 3, many_y, many)
-                opaque_across(line, places, own_x, many_x, temp_bytes, count, channels=3)
+                opaque_across(line, places, own_x, many_x, temp, count, channels=3)
             elif opaque:
                 opaque_down(source[at * 4 :], line, own_y, tex_width * 4, many_y, many)
-                opaque_across(line, places, own_x, many_x, temp_bytes, count, channels=4)
+                opaque_across(line, places, own_x, many_x, temp, count, channels=4)
             else:
                 alpha_down(source[at * 4 :], line, own_y[ROW_HEAD:], tex_width * 4, many_y, many)
                 alpha_across(line, places, own_x, many_x, on.sums, temp, count)

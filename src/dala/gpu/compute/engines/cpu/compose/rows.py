@@ -47,9 +47,8 @@ def all_opaque(texels: Array[u32], at: i64, count: i64) -> bool:
 
 
 # gray and RGB as RGBA ---------------------------------------------------------------------------
-#: A shuffle of sixteen pixels from three bytes to four, and their alphas.
+#: A shuffle of sixteen pixels from three bytes to four.
 SPREAD = tuple(3 * (k // 4) + min(k % 4, 2) for k in range(64))
-FULL = (0, 0, 0, 255) * 16
 
 
 @native
@@ -62,14 +61,12 @@ def expand_gray(source: Array[u8], out: Array[u32], start: i64, end: i64) -> Non
 @native
 def expand_row(source: Array[u8], first: i64, out: Array[u32], at: i64, count: i64) -> None:
     """Expand ``count`` pixels of three bytes each, starting at ``first``."""
-    full = load(table(u8, FULL), 0, 64)
-    made = view(out, u8, 4 * at)
     # Sixteen pixels are 48 bytes; 64 are read where there are enough.
     safe = min(count, (len(source) - 64) // 3 - first + 1)
     k = 0
     while k + 16 <= count and k < safe:
         v = load(source, 3 * (first + k), 64)
-        store(made, 4 * k, shuffle(v, v, SPREAD) | full)
+        store(out, at + k, bits(u32, shuffle(v, v, SPREAD)) | OPAQUE)
         k += 16
     for i in serial(k, count):
         j = 3 * (first + i)
@@ -89,8 +86,6 @@ ROUND_UP: Final = 0x00020002
 #: Lanes of every other pixel of two vectors.
 _EVENS: Final = tuple(range(0, 32, 2))
 _ODDS: Final = tuple(range(1, 32, 2))
-#: Full alpha for eight pixels of bytes.
-_FULL_ALPHA: Final = (0, 0, 0, 255) * 8
 #: Distance of prefetches, in bytes.
 PREFETCH_BYTES: Final = 8192
 
@@ -143,8 +138,6 @@ def halve_rgb(
     source: Array[u8], upper_at: i64, lower_at: i64, out: Array[u32], at: i64, count: i64
 ) -> i64:
     """Halve texels of three bytes in groups of eight pixels; return how many were written."""
-    full = load(table(u8, _FULL_ALPHA), 0, 32)
-    made = view(out, u8, 4 * at)
     # 64 bytes are read from each row, and 48 are used.
     end = min(count - 7, (len(source) - 64 - 3 * lower_at) // 6 + 1)
     done = 0
@@ -154,6 +147,6 @@ def halve_rgb(
         upper_row = load(source, 3 * upper_at + 6 * done, 64)
         both = i16(upper_row) + i16(load(source, 3 * lower_at + 6 * done, 64))
         total = shuffle(both, both, _LEFTS) + shuffle(both, both, _RIGHTS) + 2
-        store(made, 4 * done, u8(total >> 2) | full)
+        store(out, at + done, bits(u32, u8(total >> 2)) | OPAQUE)
         done += 8
     return done

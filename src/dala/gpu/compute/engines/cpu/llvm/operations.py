@@ -8,7 +8,6 @@ is varying.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from typing import Final
 
@@ -35,10 +34,6 @@ _ROUNDING: Final = {"floor": "floor", "ceil": "ceil", "round": "roundeven", "sqr
 _TYPES: Final = {
     "bool": BOOL, "s32": I32, "u32": U32, "s64": I64, "f32": F32, "f64": F64, "u8": U8,
 }  # fmt: skip
-
-#: A number whose last digit is 1, and its bits.
-_WHOLE: Final = 1.5 * 2.0**52
-_WHOLE_BITS: Final = 0x4338000000000000
 
 
 class InstructionWriter(ValueWriter):
@@ -152,12 +147,12 @@ class InstructionWriter(ValueWriter):
     def _min_max(self, v: Value, a: Operand, b: Operand) -> Operand:
         if v.type not in FLOATS:
             return self.extreme(v.op, a, b)
-        rule = "lt" if v.op == "max" else "gt"
-        if never_nan(v.args[0]):
+        rule, (x, y) = "lt" if v.op == "max" else "gt", v.args
+        if x.op == "const" and x.attr == x.attr:
             # "b is beyond a, or NaN" is one instruction where a cannot be NaN.
             return self.select(self.comparison("u" + rule, a, b), b, a)
         picked = self.select(self.comparison(rule, a, b), b, a)
-        if never_nan(v.args[1]):
+        if y.op == "const" and y.attr == y.attr:
             return picked
         return self.select(self.comparison("uno", b, b), b, picked)
 
@@ -175,36 +170,7 @@ class InstructionWriter(ValueWriter):
 
     def _cast(self, v: Value, a: Operand) -> Operand:
         """Emit a conversion; float to int saturates unless the value is known to be in range."""
-        if (a.type, v.type) == (I32, "f32") and self.lanes > 1:
-            return self._to_float(a)
         return self.convert(a, _TYPES[v.type], fits=v.attr == "in_range")
-
-    def _to_float(self, a: Operand) -> Operand:
-        """Convert a 32-bit int by adding it to the digits of an f64.
-
-        The instruction that converts keeps part of a register, and LLVM takes one that holds a sum:
-        a loop over neighbors then waits for every sum.
-        """
-        digits = self.write("add", self.convert(a, I64), self.number(_WHOLE_BITS, I64))
-        whole = self.cast("bitcast", digits, F64)
-        return self.convert(self.arithmetic("sub", whole, self.number(_WHOLE, F64)), F32)
-
-
-def never_nan(v: Value) -> bool:
-    """Return whether a float is known not to be NaN."""
-    return (v.op == "const" and bool(v.attr == v.attr)) or _finite(v)
-
-
-def _finite(v: Value, depth: int = 8) -> bool:
-    if v.op == "const":
-        return math.isfinite(v.attr)
-    if v.op == "cast":
-        return v.args[0].type not in FLOATS
-    if v.op == "mul" and v.args[1].op == "const" and abs(v.args[1].attr) <= 1.0:
-        return depth > 0 and _finite(v.args[0], depth - 1)
-    if v.op in ("min", "max"):
-        return depth > 0 and all(_finite(a, depth - 1) for a in v.args)
-    return False
 
 
 _WRITERS: Final[dict[str, Callable[..., Operand]]] = {

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from dala.gpu.compute.engines.base import Link, Task, Tensor
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
 from dala.gpu.compute.engines.cpu.rules.sums import needed_values
+from dala.gpu.compute.engines.loop_bounds import repeated
 from dala.gpu.compute.lang.ir import *
 from dala.gpu.compute.lang.rewrite import Copier, emit
 
@@ -116,7 +117,7 @@ def _groups(program: Program) -> list[_Group]:
         if about is not None:
             described[v] = about
     used = used_outside(program.body, program.result, described)
-    counts = _counts(program.body)
+    counts = dict(repeated(program.body, _LOOP_ITERATIONS))
     found: dict[int, _Group] = {}
     for v, (same, _, size) in described.items():
         if v.type == "f32" and v.op != "image" and v in used:
@@ -159,21 +160,6 @@ def _describe(
         return None
     key = (v.op, v.type, v.attr, *parts)
     return numbers.setdefault(key, len(numbers)), place, min(size, 1000)
-
-
-def _counts(block: Block, times: int = 1) -> dict[Value, int]:
-    """Estimate how often each value is computed per pixel."""
-    found: dict[Value, int] = {}
-    for s in block.body:
-        if isinstance(s, Value):
-            found[s] = times
-        elif isinstance(s, If):
-            found |= _counts(s.then, times) | _counts(s.otherwise, times)
-        elif isinstance(s, For):
-            counted = s.start.op == "const" and s.stop.op == "const"
-            counts = len(range(s.start.attr, s.stop.attr, s.step)) if counted else _LOOP_ITERATIONS
-            found |= _counts(s.body, times * counts)
-    return found
 
 
 # rewriting ------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
 from dala.gpu.compute.engines.cpu.loops.copies import OUTPUT, ROWS_AHEAD, prefetch, whole_and_rest
 from dala.gpu.compute.engines.cpu.loops.strips import in_two_loops
 from dala.gpu.compute.engines.cpu.machine import Machine
-from dala.gpu.compute.engines.cpu.rules.sums import find_color_sum
 from dala.gpu.compute.engines.cpu.vector.text import (
     NONTEMPORAL,
     STORED,
@@ -282,43 +281,9 @@ class RowFunction(ValueReader):
             self.loaded[second] = f.let(f"lshr {self.words16} {words}, splat (i16 8)")
         return self.loaded[first], self.loaded[second]
 
-    def differences(self, i: int, dx: str, dy: str) -> str:
-        """Return red minus green and blue minus green of pixels of bytes: pairs of 16 bits."""
-        f, key, kind = self.f, (i, dx, dy, "differences"), f"<{self.vector} x i8>"
-        if key not in self.loaded:
-            pixels = f.let(f"bitcast {self.words32} {self.pixels(i, dx, dy)} to {kind}")
-            n = self.vector
-            places = [k - k % 4 + 1 if k % 2 == 0 else n for k in range(n)]
-            green = f.shuffle(kind, pixels, "zeroinitializer", places)
-            green = f.let(f"bitcast {kind} {green} to {self.words16}")
-            colors = self.pairs(i, dx, dy)[0]
-            self.loaded[key] = f.let(f"sub {self.words16} {colors}, {green}")
-        return self.loaded[key]
-
     def times(self, a: str, b: str) -> str:
         """Multiply pairs of 16-bit numbers, and add the products of each pair in 32 bits."""
         return self.f.intrinsic(self.machine.pair_product, self.words32, self.words16, a, b)
-
-    def color_sum(self, value: Value) -> str:
-        """Emit a sum of one pixel's bytes with constant weights; "" for other values."""
-        found = find_color_sum(value) if self.machine.pair_product else None
-        if found is None or self.analysis.bytes:
-            return ""
-        (i, dx, dy), weights = found
-        if self.program.args[i].dtype != "u8" or self.program.args[i].channels not in (3, 4):
-            return ""
-        place = (i, str(dx * self.analysis.scale), str(dy))
-        factors = [(weights[0], weights[2]), (weights[1], weights[3])]
-        terms: tuple[str, ...] = self.pairs(*place)
-        if not (sum(weights) or weights[3]):  # chroma
-            terms, factors = (self.differences(*place),), factors[:1]
-        total = ""
-        for pixels, (low, high) in zip(terms, factors, strict=True):
-            if low or high:
-                both = ", ".join([f"i16 {low}, i16 {high}"] * (self.vector // 4))
-                product = self.times(pixels, f"<{both}>")
-                total = self.f.let(f"add {self.words32} {total}, {product}") if total else product
-        return total
 
     def widened(self, at: str) -> str:
         """Load pixels of three bytes, each into a 32-bit word whose upper byte is 0.

@@ -160,10 +160,6 @@ def _prefetch(b: ExpressionWriter, array: Term, index: Term) -> None:
 
 
 # vectors --------------------------------------------------------------------------------------
-def _splat(b: ExpressionWriter, value: Term, lanes: Term) -> Operand:
-    return b.broadcast(b.value(value), lanes_of(b, lanes))
-
-
 def _vec(b: ExpressionWriter, *values: Term) -> Operand:
     parts = b.same_type(*values, what="vec(...)")
     if len(parts) < 2 or parts[0].type.lanes > 1:
@@ -267,7 +263,8 @@ def lanes_of(b: ExpressionWriter, term: Term) -> int:
 
 VECTOR_INTRINSICS: Final[dict[str, Callable[..., Term]]] = {
     "local": _local, "view": _view, "table": _table, "load": _load, "store": _store,
-    "stream": _stream, "gather": _gather, "prefetch": _prefetch, "splat": _splat, "vec": _vec,
+    "stream": _stream, "gather": _gather, "prefetch": _prefetch, "vec": _vec,
+    "splat": lambda b, value, lanes: b.broadcast(b.value(value), lanes_of(b, lanes)),
     "insert": _insert, "join": _join, "shuffle": _shuffle,
     "hsum": partial(_across, op="add"), "hmin": partial(_across, op="min"),
     "hmax": partial(_across, op="max"), "any_of": partial(_mask, op="or"),

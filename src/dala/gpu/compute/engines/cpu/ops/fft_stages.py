@@ -119,19 +119,19 @@ def long_stage(
     """Run a stage whose results are ``step`` apart, a multiple of a vector; factors are pairs."""
     quarter = length // 4
     for p in range(quarter // step):
-        w1r, w1i = splat(twiddles[2 * p * turn], lanes), splat(twiddles[2 * p * turn + 1], lanes)
-        w2r, w2i = splat(twiddles[4 * p * turn], lanes), splat(twiddles[4 * p * turn + 1], lanes)
-        w3r, w3i = splat(twiddles[6 * p * turn], lanes), splat(twiddles[6 * p * turn + 1], lanes)
+        turns = static((
+            (splat(twiddles[2 * p * turn], lanes), splat(twiddles[2 * p * turn + 1], lanes)),
+            (splat(twiddles[4 * p * turn], lanes), splat(twiddles[4 * p * turn + 1], lanes)),
+            (splat(twiddles[6 * p * turn], lanes), splat(twiddles[6 * p * turn + 1], lanes)),
+        ))  # fmt: skip
         for q in range(0, step, lanes):
             to = q + step * 4 * p
-            r0, i0, r1, i1, r2, i2, r3, i3 = four_at(xr, xi, q + step * p, quarter, form=SEPARATE)
-            store_parts(yr, yi, to, r0, i0)
-            r1, i1 = turned(r1, i1, w1r, w1i)
-            store_parts(yr, yi, to + step, r1, i1)
-            r2, i2 = turned(r2, i2, w2r, w2i)
-            store_parts(yr, yi, to + 2 * step, r2, i2)
-            r3, i3 = turned(r3, i3, w3r, w3i)
-            store_parts(yr, yi, to + 3 * step, r3, i3)
+            found = static(four_at(xr, xi, q + step * p, quarter, form=SEPARATE))
+            store_parts(yr, yi, to, found[0], found[1])
+            for k in static((1, 2, 3)):
+                wr, wi = turns[k - 1]
+                re, im = turned(found[2 * k], found[2 * k + 1], wr, wi)
+                store_parts(yr, yi, to + k * step, re, im)
 
 
 @native
@@ -171,11 +171,9 @@ def last_stage(
                 put(out, at, r0 + r1, i0 + i1, scale)
                 put(out, at + apart, r0 - r1, i0 - i1, scale)
             else:
-                r0, i0, r1, i1, r2, i2, r3, i3 = four_at(xr, xi, q, step, form=SEPARATE)
-                put(out, at, r0, i0, scale)
-                put(out, at + apart, r1, i1, scale)
-                put(out, at + 2 * apart, r2, i2, scale)
-                put(out, at + 3 * apart, r3, i3, scale)
+                found = static(four_at(xr, xi, q, step, form=SEPARATE))
+                for k in static(range(4)):
+                    put(out, at + k * apart, found[2 * k], found[2 * k + 1], scale)
 
 
 @native

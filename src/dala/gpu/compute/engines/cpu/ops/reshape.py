@@ -55,18 +55,11 @@ def turn_bytes(src: Array[u8], out: Array[u8], at: i64, line: i64, to: i64, row:
     b = shuffle(load(src, at + line, 8), load(src, at + 5 * line, 8), ZIP)
     c = shuffle(load(src, at + 2 * line, 8), load(src, at + 6 * line, 8), ZIP)
     d = shuffle(load(src, at + 3 * line, 8), load(src, at + 7 * line, 8), ZIP)
-    a, b, c, d = turned(a, b, c, d, halves=BYTES)
-    store_halves(out, to, row, a)
-    store_halves(out, to + 2 * row, row, b)
-    store_halves(out, to + 4 * row, row, c)
-    store_halves(out, to + 6 * row, row, d)
-
-
-@native
-def store_halves(out: Array[u8], to: i64, row: i64, v: Vector) -> None:
-    """Store the halves of a vector in two rows."""
-    store(out, to, shuffle(v, v, FIRST))
-    store(out, to + row, shuffle(v, v, LAST))
+    to_row = to
+    for v in static(turned(a, b, c, d, halves=BYTES)):
+        store(out, to_row, shuffle(v, v, FIRST))
+        store(out, to_row + row, shuffle(v, v, LAST))
+        to_row += 2 * row
 
 
 @native
@@ -95,11 +88,10 @@ def turn_four(
     """Transpose four rows of four pixels."""
     a, b = load_four(src, at), load_four(src, at + line)
     c, d = load_four(src, at + 2 * line), load_four(src, at + 3 * line)
-    a, b, c, d = turned(a, b, c, d)
-    store_four(out, to, a)
-    store_four(out, to + row, b)
-    store_four(out, to + 2 * row, c)
-    store_four(out, to + 3 * row, d)
+    to_row = to
+    for v in static(turned(a, b, c, d)):
+        store_four(out, to_row, v)
+        to_row += row
 
 
 @native

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import *
 from dala.gpu.compute.engines.cpu.pixels.float_rows import channel_of
-from dala.gpu.compute.engines.cpu.pixels.over import round_bytes
+from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE, round_bytes
 
-#: Full alpha for eight pixels, and which lanes of eight pixels are colors.
-_FULL_ALPHA: Final = (0, 0, 0, 255) * 8
+#: Which lanes of eight pixels are colors.
 _COLORS: Final = (1, 1, 1, 0) * 8
 _ALPHA_LANES: Final = tuple(4 * (k // 4) + 3 for k in range(32))
 #: What a sum of products begins with: they are 32768 too small, and the sum is rounded.
@@ -99,25 +98,23 @@ def sums_of_one(
 
 @native(inline=False)
 def opaque_across(
-    line: Array[i16], first: Array[i32], weights: Array[i16], taps: i64, out: Array[u8],
+    line: Array[i16], first: Array[i32], weights: Array[i16], taps: i64, out: Array[u32],
     count: i64, *, channels: int,
 ) -> None:  # fmt: skip
     """Sum a line across and write opaque RGBA8; up to seven pixels more than ``count``."""
     for most in static(UNROLLED):
         if taps <= most:
-            full = load(table(u8, _FULL_ALPHA), 0, 32)
             for x in serial(0, count, 8):
                 even = four_pixels(line, first, weights, x, taps=most, n=0, channels=channels)
                 odd = four_pixels(line, first, weights, x, taps=most, n=1, channels=channels)
                 values = narrow_fours((even + (1 << 20)) >> 21, (odd + (1 << 20)) >> 21)
-                store(out, 4 * x, saturate(u8, values) | full)
+                store(out, x, bits(u32, saturate(u8, values)) | OPAQUE)
             break
     if taps > UNROLLED[-1]:
         each = (taps + 3) & ~3
         for x in serial(count):
             sums = sums_of_one(line, i64(first[x]), weights[x * each :], each, channels=channels)
-            store(out, 4 * x, saturate(u8, (sums + (1 << 20)) >> 21))
-            out[4 * x + 3] = 255
+            out[x] = bits(u32, saturate(u8, (sums + (1 << 20)) >> 21)) | OPAQUE
 
 
 @native(inline=False)

@@ -10,6 +10,7 @@ so one load reads them, and folding vectors adds them.
 from __future__ import annotations
 
 from dala.gpu.compute.engines.cpu.native import *
+from dala.gpu.compute.engines.cpu.pixels.over import OPAQUE
 from dala.gpu.compute.engines.cpu.pixels.taps import LINE, PAIRS_OF_TAPS
 
 #: Elements of a line's buffer.
@@ -20,8 +21,6 @@ FACTOR: Final = 65536 // UNIT
 
 _LOW: Final = tuple(k + s for g in (0, 8, 16, 24) for s in (0, 32) for k in range(g, g + 4))
 _HIGH: Final = tuple(k + 4 for k in _LOW)
-#: Full alpha for eight pixels.
-_FULL_ALPHA: Final = (0, 0, 0, 255) * 8
 
 
 @native
@@ -86,10 +85,10 @@ def sum_across(
 
     Writes whole groups of eight pixels: up to seven more than ``count``.
     """
-    full = load(table(u8, _FULL_ALPHA), 0, 32)
     half = i16(UNIT // 2 + 1)
     for x in serial(0, count, 8):
         even = products(line, first, weights, x, n=0)
         odd = products(line, first, weights, x, n=1)
         values = shuffle(even, odd, _LOW) + shuffle(even, odd, _HIGH)
-        store(out, 4 * x, saturate(u8, upper(values + half, i16(FACTOR))) | full)
+        pixels = bits(u32, saturate(u8, upper(values + half, i16(FACTOR))))
+        store(out, 4 * x, bits(u8, pixels | OPAQUE))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dala.gpu.compute.lang.ir import Value
+from dala.gpu.compute.lang.ir import Value, arguments_first
 
 #: A byte that is read: argument, dx, dy, channel.
 ByteRead: TypeAlias = "tuple[int, int, int, int]"
@@ -46,30 +46,6 @@ def find_sum(v: Value) -> StoredSum | None:
     return StoredSum(groups, total, bits) if groups and _known(total) else None
 
 
-def find_color_sum(v: Value) -> tuple[tuple[int, int, int], list[int]] | None:
-    """Return the place (argument, dx, dy) and the four weights of a sum of one pixel's bytes.
-
-    Weights are constants of 16 bits; None for other values.
-    """
-    weights: dict[ByteRead, int] = {}
-    while True:
-        product = v.args[1] if v.op == "add" else v
-        if product.op != "mul" or product.args[1].op != "const":
-            return None
-        reads, weight = _reads(product.args[0]), product.args[1].attr
-        if reads is None or len(reads) != 1 or reads[0] in weights or abs(weight) >= 1 << 15:
-            return None
-        weights[reads[0]] = weight
-        if v.op != "add":
-            break
-        v = v.args[0]
-    places = {read[:3] for read in weights}
-    if len(places) != 1:
-        return None
-    place = places.pop()
-    return place, [weights.get((*place, c), 0) for c in range(4)]
-
-
 def _known(v: Value) -> bool:
     return v.op in ("const", "param")
 
@@ -88,18 +64,5 @@ def _reads(v: Value) -> list[ByteRead] | None:
 
 
 def needed_values(wanted: Sequence[Value]) -> list[Value]:
-    """Return all values that the given ones depend on, in order."""
-    body: list[Value] = []
-    seen: set[Value] = set()
-
-    def need(v: Value) -> None:
-        if v.op == "const" or v in seen:
-            return
-        seen.add(v)
-        for a in v.args:
-            need(a)
-        body.append(v)
-
-    for v in wanted:
-        need(v)
-    return body
+    """Return all values that the given ones depend on, arguments first."""
+    return [v for v in arguments_first(wanted) if v.op != "const"]

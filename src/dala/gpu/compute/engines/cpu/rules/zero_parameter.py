@@ -119,7 +119,7 @@ class _Folder:
             return v
         args = tuple(self.fold(a) for a in v.args)
         if v.type == "f32":
-            zeros = [_is_zero(a) for a in args]
+            zeros = [a.op == "const" and a.attr == 0 for a in args]
             if v.op == "mul" and any(zeros) and (all(zeros) or self._finite(v.args[zeros[0]])):
                 return Value("const", "f32", (), 0.0)
             if v.op in ("add", "sub") and zeros[1]:
@@ -158,7 +158,3 @@ class _Folder:
         if v.op == "mul":
             return sum(sizes)
         return max(sizes) + (1.0 if v.op in ("add", "sub") else 0.0)
-
-
-def _is_zero(v: Value) -> bool:
-    return v.op == "const" and v.attr == 0

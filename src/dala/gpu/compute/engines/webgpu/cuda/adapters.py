@@ -44,18 +44,11 @@ def describe(ordinal: int, found: GpuInfo) -> Adapter:
     from dala.gpu.compute.engines.webgpu.adapters import Adapter
 
     return Adapter(
-        id=f"cuda:{ordinal}",
-        name=found.name,
-        vendor="NVIDIA",
-        driver=f"CUDA {found.driver // 1000}.{found.driver % 1000 // 10}",
-        backend="CUDA",
-        kind="discrete",
-        software=False,
-        features=_FEATURES,
-        limits=LIMITS,
-        dtypes=_DTYPES,
+        id=f"cuda:{ordinal}", name=found.name, vendor="NVIDIA",
+        driver=f"CUDA {found.driver // 1000}.{found.driver % 1000 // 10}", backend="CUDA",
+        kind="discrete", software=False, features=_FEATURES, limits=LIMITS, dtypes=_DTYPES,
         native=found,
-    )
+    )  # fmt: skip
 
 
 def open_gpu(adapter: Adapter) -> PublicCalls:

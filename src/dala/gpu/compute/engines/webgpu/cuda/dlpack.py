@@ -157,14 +157,10 @@ def _read_interface(tensor: Any) -> GpuTensor:
     address, readonly = facts["data"]
     held = [tensor]
     return GpuTensor(
-        address,
-        tuple(facts["shape"]),
-        None if strides is None else tuple(step // dtype.itemsize for step in strides),
-        dtype,
-        readonly,
-        held.clear,
-        facts.get("stream"),
-    )
+        address, tuple(facts["shape"]),
+        None if strides is None else tuple(step // dtype.itemsize for step in strides), dtype,
+        readonly, held.clear, facts.get("stream"),
+    )  # fmt: skip
 
 
 # giving memory away -------------------------------------------------------------------------------

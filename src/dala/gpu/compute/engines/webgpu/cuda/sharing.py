@@ -115,14 +115,10 @@ def lend_tensor(
     stream = dlpack.DEFAULT_STREAM if stream is None else stream
     slot = engine.owner.call(_lend, engine.device, buffer_of(storage), stream)
     made = dlpack.make_capsule(
-        slot.native.address,
-        shape,
-        dtype,
-        ordinal_of(engine),
+        slot.native.address, shape, dtype, ordinal_of(engine),
         partial(engine.owner.post_from_finalizer, _take_back, engine.device, slot, stream),
-        readonly=readonly,
-        versioned=max_version is not None and max_version[0] >= 1,
-    )
+        readonly=readonly, versioned=max_version is not None and max_version[0] >= 1,
+    )  # fmt: skip
     storage.exposed = partial(_lent, slot)
     return made
 

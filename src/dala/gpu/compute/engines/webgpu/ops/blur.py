@@ -223,16 +223,9 @@ def _columns_text(sums: Sums, first: bool, apart: bool, group: int, *, wide: boo
         fetch = f"fn fetch(i: u32) -> {kind} {{\n    return from_middle(source[i]);\n}}"
         functions = "\n".join([picture.middles(wide=wide), fetch, picture.holding()])
     return shader_text(
-        "blur_columns.wgsl",
-        weights=WEIGHTS // 4,
-        source=picture.element if first else middle,
+        "blur_columns.wgsl", weights=WEIGHTS // 4, source=picture.element if first else middle,
         output=middle if first else "u32" if apart else picture.element,
-        fetched=picture.fetched if first else picture.refetched,
-        weight=sums.number(first),
-        functions=functions,
-        sums="\n".join(starts),
-        taps="\n".join(taps),
-        stores="\n".join(stores),
-        group=group,
-        run=RUN,
-    )
+        fetched=picture.fetched if first else picture.refetched, weight=sums.number(first),
+        functions=functions, sums="\n".join(starts), taps="\n".join(taps),
+        stores="\n".join(stores), group=group, run=RUN,
+    )  # fmt: skip

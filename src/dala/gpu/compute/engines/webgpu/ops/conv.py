@@ -143,14 +143,9 @@ def tiled(engine: WebGPUEngine, task: Task) -> gemm.GemmPlan[conv_tiles.ConvTile
         return None
     _, weight, groups, outputs, images = _sizes(task)
     problem = conv_tiles.ConvSizes(
-        outputs=outputs,
-        channels=weight[1],
-        planes=images * groups,
-        height=task.output.shape[-2],
-        width=task.output.shape[-1],
-        window=(weight[2], weight[3]),
-        stride=task["stride"],
-    )
+        outputs=outputs, channels=weight[1], planes=images * groups, height=task.output.shape[-2],
+        width=task.output.shape[-1], window=(weight[2], weight[3]), stride=task["stride"],
+    )  # fmt: skip
     room = min(engine.limits[WORKGROUP_MEMORY], gemm.WORKGROUP_BYTES)
     return conv_tiles.choose(problem, ITEMSIZE["f32"], room, engine.workgroup)
 
@@ -194,20 +189,13 @@ def windows_text(task: Task, tile: gemm.GemmTile, by_channel: bool, *, unrolled:
     if not by_channel:
         reading = f"{gemm.fetch(left, 'p.rows', False)}\n{reading}"
     return gemm.write(
-        tile,
-        dtype,
-        numbers=NUMBERS,
-        reads=[f"a: array<{left.element}>", f"b: array<{dtype}>"],
+        tile, dtype, numbers=NUMBERS, reads=[f"a: array<{left.element}>", f"b: array<{dtype}>"],
         quads=fours and not prod(task.output.shape[-2:]) % 4,
-        bias="matrix * p.rows + {row}" if len(task.inputs) > 2 else "",
-        functions=reading,
-        prepare=PREPARE,
-        left=(True, "matrix * p.rows * p.inner"),
-        right=(False, ", ".join(f"o{i}_{{i}}" for i in range(4))),
-        prepare_load=ORIGINS,
-        place="(share_place + out_at({row}, {column}, matrix))",
-        unrolled=unrolled,
-    )
+        bias="matrix * p.rows + {row}" if len(task.inputs) > 2 else "", functions=reading,
+        prepare=PREPARE, left=(True, "matrix * p.rows * p.inner"),
+        right=(False, ", ".join(f"o{i}_{{i}}" for i in range(4))), prepare_load=ORIGINS,
+        place="(share_place + out_at({row}, {column}, matrix))", unrolled=unrolled,
+    )  # fmt: skip
 
 
 def _add_direct(work: Dispatches, task: Task) -> None:

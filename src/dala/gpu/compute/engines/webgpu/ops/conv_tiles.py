@@ -319,33 +319,19 @@ def write_tiles(
         ]
     text = shader_text(
         "conv_tiles.wgsl",
-        BINDINGS="\n".join(bindings(reads, [f"out: array<{kinds[quads]}>"], "Numbers")),
-        T="$T",
-        OUTS=tile.outputs,
-        DOWN=tile.down,
-        ACROSS=tile.across,
-        SLICE=tile.slice,
-        STRIDE_Y=tile.stride[0],
-        STRIDE_X=tile.stride[1],
-        TWO_STRIDES=2 * tile.stride[1],
-        THREE_STRIDES=3 * tile.stride[1],
-        WINDOW=tile.places,
-        THREADS=tile.threads,
-        THREADS_X=tile.threads_x,
-        THREADS_Y=tile.threads_y,
+        BINDINGS="\n".join(bindings(reads, [f"out: array<{kinds[quads]}>"], "Numbers")), T="$T",
+        OUTS=tile.outputs, DOWN=tile.down, ACROSS=tile.across, SLICE=tile.slice,
+        STRIDE_Y=tile.stride[0], STRIDE_X=tile.stride[1], TWO_STRIDES=2 * tile.stride[1],
+        THREE_STRIDES=3 * tile.stride[1], WINDOW=tile.places, THREADS=tile.threads,
+        THREADS_X=tile.threads_x, THREADS_Y=tile.threads_y,
         THREADS_XY=tile.threads_x * tile.threads_y,
         THREAD_STEP=tile.rows * tile.stride[0] * tile.step,
         PIXEL_ENTRIES=tile.slice * tile.height * tile.step,
-        WEIGHT_ENTRIES=tile.slice * tile.places * tile.outputs // 4,
-        FETCH_LINE=text_of(fetch),
-        PLACES=_places(tile),
-        SUMS=_sums(tile),
-        FETCH=_fetching(tile, "c", declare=True),
-        FETCH_NEXT=_fetching(tile, "after", declare=False),
-        STORE=_storing(tile),
-        PRODUCTS=_products(tile, unrolled),
-        RESULTS=_results(tile, quads, bias),
-    )
+        WEIGHT_ENTRIES=tile.slice * tile.places * tile.outputs // 4, FETCH_LINE=text_of(fetch),
+        PLACES=_places(tile), SUMS=_sums(tile), FETCH=_fetching(tile, "c", declare=True),
+        FETCH_NEXT=_fetching(tile, "after", declare=False), STORE=_storing(tile),
+        PRODUCTS=_products(tile, unrolled), RESULTS=_results(tile, quads, bias),
+    )  # fmt: skip
     return text.replace("$T", dtype)
 
 

@@ -79,17 +79,10 @@ def columns_text(
     """
     each = min(EACH, length)
     return shader_text(
-        "fft_buffers.wgsl",
-        "fft_columns.wgsl",
-        **buffers("f32", source, target),
-        LENGTH=length,
-        ABREAST=abreast,
-        EACH=each,
-        SIZE=length * abreast,
-        THREADS=length * abreast // each,
-        FINE=FINE,
-        STAGES=text_of(_stages(length, abreast, each, to_line, far)),
-    )
+        "fft_buffers.wgsl", "fft_columns.wgsl", **buffers("f32", source, target), LENGTH=length,
+        ABREAST=abreast, EACH=each, SIZE=length * abreast, THREADS=length * abreast // each,
+        FINE=FINE, STAGES=text_of(_stages(length, abreast, each, to_line, far)),
+    )  # fmt: skip
 
 
 def _stages(length: int, abreast: int, each: int, to_line: bool, far: bool) -> list[str]:

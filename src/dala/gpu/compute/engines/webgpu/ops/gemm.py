@@ -410,24 +410,13 @@ def write(
         reads = [*reads, f"bias: array<{kind}>"]
     args = {"left": left[1], "right": right[1]}
     return shader_text(
-        "gemm.wgsl",
-        T=kind,
-        NUMBERS=numbers,
+        "gemm.wgsl", T=kind, NUMBERS=numbers,
         BINDINGS="\n".join(bindings(reads, [f"out: array<{result}>"], "Numbers")),
-        LEFT_ENTRIES=tile.height * tile.depth // 4,
-        RIGHT_ENTRIES=tile.width * tile.depth // 4,
-        FUNCTIONS=functions,
-        THREADS=tile.threads,
-        HEIGHT=tile.height,
-        WIDTH=tile.width,
-        ACROSS=tile.width // tile.columns // 8,
-        PREPARE=prepare,
+        LEFT_ENTRIES=tile.height * tile.depth // 4, RIGHT_ENTRIES=tile.width * tile.depth // 4,
+        FUNCTIONS=functions, THREADS=tile.threads, HEIGHT=tile.height, WIDTH=tile.width,
+        ACROSS=tile.width // tile.columns // 8, PREPARE=prepare,
         PLACES=places(tile, {"left": left[0], "right": right[0]}, prepare_load),
-        SUMS=sums(tile, kind),
-        FETCH=fetching(tile, args, "k", declare=True),
-        DEPTH=tile.depth,
-        STORE=storing(tile),
-        FETCH_NEXT=fetching(tile, args, "after", declare=False),
-        PRODUCTS=products(tile, unrolled),
-        RESULTS=results(tile, quads, whole, value, place),
-    )
+        SUMS=sums(tile, kind), FETCH=fetching(tile, args, "k", declare=True), DEPTH=tile.depth,
+        STORE=storing(tile), FETCH_NEXT=fetching(tile, args, "after", declare=False),
+        PRODUCTS=products(tile, unrolled), RESULTS=results(tile, quads, whole, value, place),
+    )  # fmt: skip

@@ -130,14 +130,10 @@ def byte_shader(
         return shader("lut_fixed_pass.wgsl", source, stored, *_BYTE_ALPHA, method)
     names = "xyzw"[:pixels]
     return shader_text(
-        "lut_bytes.wgsl",
-        group=_GROUP,
-        pixels=pixels,
-        words=words,
-        method=method,
+        "lut_bytes.wgsl", group=_GROUP, pixels=pixels, words=words, method=method,
         finds="\n".join(f"    let f{c} = find(color(w.{c}));" for c in names),
         stores=", ".join(f"store(finished(blend(f{c}), color(w.{c})), w.{c})" for c in names),
-    )
+    )  # fmt: skip
 
 
 @cache

@@ -127,11 +127,7 @@ def describe(task: Task) -> Product:
         for shape in (shape_a, shape_b)
     ]
     return Product(
-        dtype=task.inputs[0].dtype,
-        rows=rows,
-        inner=inner,
-        columns=columns,
-        offsets=np.stack(starts, 1).astype(np.uint32),
-        left_lines=not task["transpose_a"],
+        dtype=task.inputs[0].dtype, rows=rows, inner=inner, columns=columns,
+        offsets=np.stack(starts, 1).astype(np.uint32), left_lines=not task["transpose_a"],
         right_lines=task["transpose_b"],
-    )
+    )  # fmt: skip

@@ -77,14 +77,10 @@ if (many > 0u) {{ x = fetch_a((base + k) / 4u); }}
     return shader_text(
         "scan_rows.wgsl",
         declarations=_declared(dtype, kind, 4 if aligned else 1, kind if pieces else ""),
-        block=2 + pieces,
-        kind=kind,
-        before=begin if pieces else "",
-        load=load,
+        block=2 + pieces, kind=kind, before=begin if pieces else "", load=load,
         ahead=f"select({kind}(0), sums[max(t, 1u) - 1u], t > 0u)",
-        saturate=fit if saturate else "",
-        store=store,
-    )
+        saturate=fit if saturate else "", store=store,
+    )  # fmt: skip
 
 
 @cache

@@ -105,14 +105,10 @@ class Uniforms:
         rewriter = Shortener(shorter)
         body = rewriter.block(program.body)
         return make_program(
-            program.name,
-            program.args,
-            program.out,
+            program.name, program.args, program.out,
             (*program.params, *(Param(f"uniform_{i}", None, "f32") for i in range(len(read)))),
-            body,
-            tuple(map(rewriter.of, program.result)),
-            program.rank,
-        )
+            body, tuple(map(rewriter.of, program.result)), program.rank,
+        )  # fmt: skip
 
     def _add_steps(self) -> None:
         """Add a step for each computation that is needed, after those of its arguments."""

@@ -43,18 +43,12 @@ class ShaderWriter(Quads):
         ]
         readers = {i: self.reader(i) for i in free}
         body = WgslBody(
-            program,
-            self.names.inner(),
-            loaded=dict(enumerate(self.values)),
-            positions=self.at,
-            readers=readers,
-            params=tuple(f"p.{name}" for name in params),
+            program, self.names.inner(), loaded=dict(enumerate(self.values)), positions=self.at,
+            readers=readers, params=tuple(f"p.{name}" for name in params),
             dims={v.attr: self.extent(*v.attr) for v in values(program.body) if v.op == "dim"},
-            near=self.near,
-            metering=self.metering or Metering(),
-            apart=apart,
+            near=self.near, metering=self.metering or Metering(), apart=apart,
             ranges=find_ranges(program) if ordinary else {},
-        )
+        )  # fmt: skip
         if apart:
             self.member("once", lambda g: 1)
         if self.metering is not None:

@@ -191,27 +191,23 @@ def bicubic_any(
 
 @native
 def sample_bytes(
-    source: Array[u8], whole_x: Array[i32], part_x: Array[i32], whole_y: Array[i32],
-    part_y: Array[i32], width: i64, height: i64, fill: Vector, out: Array[u8], begin: i64, end: i64,
+    source: Array[u8], of: Batch, fill: Vector, out: Array[u8], begin: i64, end: i64,
     *, channels: int, method: int, border: int,
 ) -> None:  # fmt: skip
     """Sample pixels [begin, end) of a batch, at any position."""
     wide = static(1 if method == BILINEAR else 4 * BATCH)
     weights_x, weights_y = local(i32, wide), local(i32, wide)
     if method != BILINEAR:
-        cubic_weights(part_x, weights_x, end)
-        cubic_weights(part_y, weights_y, end)
+        cubic_weights(of.part_x, weights_x, end)
+        cubic_weights(of.part_y, weights_y, end)
     for i in range(begin, end):
-        x, y = i64(whole_x[i]), i64(whole_y[i])
+        x, y = i64(of.whole_x[i]), i64(of.whole_y[i])
         if method == BILINEAR:
             v = bilinear_any(
-                source, x, y, part_x[i], part_y[i], width, height, fill,
+                source, x, y, of.part_x[i], of.part_y[i], of.width, of.height, fill,
                 pixel=pixel, mix=mix_corners,
             )  # fmt: skip
-            store_pixel(out, i * channels, saturate(u8, v))
         else:
-            v = bicubic_any(
-                source, x, y, width, height, fill, load(weights_x, 4 * i, 4),
-                load(weights_y, 4 * i, 4)
-            )  # fmt: skip
-            store_pixel(out, i * channels, saturate(u8, v))
+            wx, wy = load(weights_x, 4 * i, 4), load(weights_y, 4 * i, 4)
+            v = bicubic_any(source, x, y, of.width, of.height, fill, wx, wy)
+        store_pixel(out, i * channels, saturate(u8, v))

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel
-from dala.gpu.compute.engines.cpu.ops.warp.groups import BILINEAR, CONSTANT, bilinear_any, tap
+from dala.gpu.compute.engines.cpu.ops.warp.groups import (
+    BILINEAR,
+    CONSTANT,
+    Batch,
+    bilinear_any,
+    tap,
+)
 from dala.gpu.compute.engines.cpu.pixels.gather import *
 
 
@@ -43,14 +49,11 @@ def sample(
 
 @native
 def sample_floats(
-    source: Array[f32], whole_x: Array[i32], part_x: Array[f32], whole_y: Array[i32],
-    part_y: Array[f32], width: i64, height: i64, fill: Vector, out: Array[f32],
-    begin: i64, end: i64, *, channels: int, method: int, border: int,
+    source: Array[f32], of: Batch, fill: Vector, out: Array[f32], begin: i64, end: i64,
+    *, channels: int, method: int, border: int,
 ) -> None:  # fmt: skip
     """Sample pixels [begin, end) of a batch, at any position."""
     for i in range(begin, end):
-        v = sample(
-            source, i64(whole_x[i]), part_x[i], i64(whole_y[i]), part_y[i],
-            width, height, fill
-        )  # fmt: skip
+        x, y = i64(of.whole_x[i]), i64(of.whole_y[i])
+        v = sample(source, x, of.part_x[i], y, of.part_y[i], of.width, of.height, fill)
         store_pixel(out, i * channels, v)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from dala.gpu.compute.engines.cpu.native import *
 
 #: Pixels of a batch.
@@ -16,6 +18,17 @@ CONSTANT, CLAMP, REFLECT, WRAP = 0, 1, 2, 3
 _EVEN: Final = tuple(range(0, 16, 2))
 _ODD: Final = tuple(range(1, 16, 2))
 _EACH_TWICE: Final = tuple(k // 2 for k in range(16))
+
+
+class Batch(NamedTuple):
+    """Source coordinates of pixels, and the size of the picture that they are in."""
+
+    whole_x: Array[i32]
+    part_x: Array[Any]
+    whole_y: Array[i32]
+    part_y: Array[Any]
+    width: i64
+    height: i64
 
 
 @native
@@ -46,31 +59,24 @@ def tap(
 
 
 @native
-def places(
-    whole_x: Array[i32], whole_y: Array[i32], width: i64, at: Array[i32], count: i64
-) -> None:
+def places(of: Batch, at: Array[i32], count: i64) -> None:
     """Write the index of each sample's upper left pixel; those outside are wrong."""
     for i in independent(range(count)):
-        at[i] = whole_y[i] * i32(width) + whole_x[i]
+        at[i] = of.whole_y[i] * i32(of.width) + of.whole_x[i]
 
 
 @native
-def group_inside(
-    whole_x: Array[i32], whole_y: Array[i32], k: i64, width: i64, height: i64, *, pixels: int
-) -> Vector:
+def group_inside(of: Batch, k: i64, *, pixels: int) -> Vector:
     """Return whether ``pixels`` beside each sample of a group, and two below, are inside."""
-    x, y = u32(load(whole_x, k, GROUP)), u32(load(whole_y, k, GROUP))
-    return all_of((x < u32(max(width - pixels + 1, 0))) & (y < u32(height - 1)))
+    x, y = u32(load(of.whole_x, k, GROUP)), u32(load(of.whole_y, k, GROUP))
+    return all_of((x < u32(max(of.width - pixels + 1, 0))) & (y < u32(of.height - 1)))
 
 
 @native
-def group_outside(
-    whole_x: Array[i32], whole_y: Array[i32], k: i64, width: i64, height: i64
-) -> Vector:
+def group_outside(of: Batch, k: i64) -> Vector:
     """Return whether all pixels of a group of samples are outside of the picture."""
-    x, y = load(whole_x, k, GROUP), load(whole_y, k, GROUP)
-    across, down = (x < -1) | (x >= i32(width)), (y < -1) | (y >= i32(height))
-    return all_of(across | down)
+    x, y = load(of.whole_x, k, GROUP), load(of.whole_y, k, GROUP)
+    return all_of((x < -1) | (x >= i32(of.width)) | (y < -1) | (y >= i32(of.height)))
 
 
 @native

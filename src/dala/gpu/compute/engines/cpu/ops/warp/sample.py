@@ -27,16 +27,16 @@ MAX_PIXELS: Final = (1 << 31) - 1
 
 @native
 def copy_nearest(
-    source: Array[T], whole_x: Array[i32], part_x: Array[S], whole_y: Array[i32],
-    part_y: Array[S], width: i64, height: i64, fill: Array[T], out: Array[T], count: i64, *,
-    S: type, channels: int, border: int,  # noqa: N803
+    source: Array[T], of: Batch, fill: Array[T], out: Array[T], count: i64,
+    *, S: type, channels: int, border: int,  # noqa: N803
 ) -> None:  # fmt: skip
     """Copy the nearest pixels of a batch."""
+    width, height = of.width, of.height
     half = static(16384 if i32 == S else 0.5)
     if channels == 1:
         for i in independent(range(count)):
-            x = i64(whole_x[i]) + select(part_x[i] >= half, 1, 0)
-            y = i64(whole_y[i]) + select(part_y[i] >= half, 1, 0)
+            x = i64(of.whole_x[i]) + select(of.part_x[i] >= half, 1, 0)
+            y = i64(of.whole_y[i]) + select(of.part_y[i] >= half, 1, 0)
             value = source[fold(y, height) * width + fold(x, width)]
             if border == CONSTANT:
                 inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
@@ -44,8 +44,8 @@ def copy_nearest(
             out[i] = value
     else:
         for i in hinted(range(count), scalar=True):
-            x = i64(whole_x[i]) + select(part_x[i] >= half, 1, 0)
-            y = i64(whole_y[i]) + select(part_y[i] >= half, 1, 0)
+            x = i64(of.whole_x[i]) + select(of.part_x[i] >= half, 1, 0)
+            y = i64(of.whole_y[i]) + select(of.part_y[i] >= half, 1, 0)
             at = (fold(y, height) * width + fold(x, width)) * channels
             outside = x < 0 or x >= width or y < 0 or y >= height
             beyond = border == CONSTANT and outside
@@ -57,46 +57,40 @@ def copy_nearest(
 
 
 @native
-def mixable(
-    whole_x: Array[i32], whole_y: Array[i32], count: i64, width: i64, height: i64
-) -> Vector:
+def mixable(of: Batch, count: i64) -> Vector:
     """Return whether a level batch is inside the picture, and reads a short part of two rows.
 
     Positions of an affine warp rise or fall along a row.
     """
-    low = i64(min(whole_x[0], whole_x[count - 1]))
-    high = i64(max(whole_x[0], whole_x[count - 1]))
-    y = i64(whole_y[0])
-    return low >= 0 and high < width - 1 and high - low < SPAN and y >= 0 and y < height - 1
+    low = i64(min(of.whole_x[0], of.whole_x[count - 1]))
+    high = i64(max(of.whole_x[0], of.whole_x[count - 1]))
+    y = i64(of.whole_y[0])
+    return low >= 0 and high < of.width - 1 and high - low < SPAN and y >= 0 and y < of.height - 1
 
 
 @native
-def prefetch_rows(
-    source: Array[T], whole_x: Array[i32], whole_y: Array[i32], width: i64, height: i64, count: i64,
-    *, T: type, channels: int,  # noqa: N803
-) -> None:  # fmt: skip
+def prefetch_rows(source: Array[T], of: Batch, count: i64, *, T: type, channels: int) -> None:  # noqa: N803
     """Prefetch the rows below those of a batch that is rotated a little.
 
     It reads a few pixels of each of many rows, which CPUs do not foresee. The upper rows were read
     for the row of the output above. Steeper batches read lines of memory that earlier rows of the
     output have read, except for few.
     """
-    rows = i64(abs(whole_y[count - 1] - whole_y[0]))
+    rows = i64(abs(of.whole_y[count - 1] - of.whole_y[0]))
     if rows >= 4 and rows * 4 <= count:
         # Twice for each row and four times for each line of memory, wherever they begin.
         line = static((64 if u8 == T else 16) // channels)
         step = max(min(count // (rows + 1) // 2, line // 4), 1)
         for i in range(0, count, step):
-            x = min(max(i64(whole_x[i]), 0), width - 1)
-            y = min(max(i64(whole_y[i]) + 1, 0), height - 1)
-            prefetch(source, (y * width + x) * channels)
+            x = min(max(i64(of.whole_x[i]), 0), of.width - 1)
+            y = min(max(i64(of.whole_y[i]) + 1, 0), of.height - 1)
+            prefetch(source, (y * of.width + x) * channels)
 
 
 @native
 def sample_groups(
-    source: Array[T], whole_x: Array[i32], part_x: Array[S], whole_y: Array[i32],
-    part_y: Array[S], width: i64, height: i64, fill: Vector, filled: Array[T], out: Array[T],
-    count: i64, later: i64,
+    source: Array[T], of: Batch, fill: Vector, filled: Array[T], out: Array[T], count: i64,
+    later: i64,
     *, T: type, channels: int, method: int, border: int, foreseen: bool, anywhere: NativeFunction,  # noqa: N803
 ) -> None:  # fmt: skip
     """Sample a batch bilinearly; groups that cross the border, pixel by pixel.
@@ -104,46 +98,45 @@ def sample_groups(
     ``later``: if it can be ``foreseen``, how many pixels further the row of the output reads whose
     pixels are to be prefetched.
     """
-    at, pitch = local(i32, BATCH), width * channels
-    places(whole_x, whole_y, width, at, count)
+    at, pitch = local(i32, BATCH), of.width * channels
+    places(of, at, count)
     # Eight bytes are loaded for two pixels of three.
     pixels = static(3 if u8 == T and channels == 3 else 2)
     k = 0
     while k < count:
         end = min(k + GROUP, count)
         whole = end - k == GROUP
-        if whole and group_inside(whole_x, whole_y, k, width, height, pixels=pixels):
+        if whole and group_inside(of, k, pixels=pixels):
             for j in static(range(GROUP if foreseen else 0)):
                 prefetch(source, (i64(at[k + j]) + later) * channels)
             if channels == 1:
-                store(out, k, sample_gray_group(source, at, part_x, part_y, k, pitch))
+                store(out, k, sample_gray_group(source, at, of.part_x, of.part_y, k, pitch))
             elif u8 == T:
-                found = sample_byte_group(source, at, part_x, part_y, k, pitch)
+                found = sample_byte_group(source, at, of.part_x, of.part_y, k, pitch)
                 store_pixels(out, k * channels, found, GROUP)
             else:
                 for i in range(k, end):
                     first = i64(at[i]) * channels
-                    v = bilinear(source, first, pitch, part_x[i], part_y[i])
+                    v = bilinear(source, first, pitch, of.part_x[i], of.part_y[i])
                     store_pixel(out, i * channels, v)
-        elif border == CONSTANT and whole and group_outside(whole_x, whole_y, k, width, height):
+        elif border == CONSTANT and whole and group_outside(of, k):
             store(out, k * channels, load(filled, 0, static(GROUP * channels)))
         else:
-            anywhere(source, whole_x, part_x, whole_y, part_y, width, height, fill, out, k, end)
+            anywhere(source, of, fill, out, k, end)
         k = end
 
 
 @native
 def sample_level(
-    source: Array[u8], whole_x: Array[i32], part_x: Array[i32], y: i64, part_y: i32, width: i64,
-    out: Array[u8], count: i64, *, channels: int,
-) -> None:  # fmt: skip
+    source: Array[u8], of: Batch, out: Array[u8], count: i64, *, channels: int
+) -> None:
     """Sample a batch whose pixels are all between the same two rows: these are mixed first."""
-    left = i64(min(whole_x[0], whole_x[count - 1]))
-    wide = i64(max(whole_x[0], whole_x[count - 1])) - left + 2
-    at, pitch = (y * width + left) * channels, width * channels
+    left = i64(min(of.whole_x[0], of.whole_x[count - 1]))
+    wide = i64(max(of.whole_x[0], of.whole_x[count - 1])) - left + 2
+    at, pitch = (i64(of.whole_y[0]) * of.width + left) * channels, of.width * channels
     mixed = local(i16, (SPAN + 2) * 4 + 64)
-    mix_byte_rows(source, at, pitch, part_y, mixed, wide * channels)
-    sample_bytes_across(mixed, left, whole_x, part_x, out, count)
+    mix_byte_rows(source, at, pitch, of.part_y[0], mixed, wide * channels)
+    sample_bytes_across(mixed, left, of.whole_x, of.part_x, out, count)
 
 
 @native
@@ -162,6 +155,7 @@ def warp(
     given, entries = view(table, f32), out_width + out_height
     whole_x, part_x = local(i32, BATCH), local(S, BATCH)
     whole_y, part_y = local(i32, BATCH), local(S, BATCH)
+    of = Batch(whole_x, part_x, whole_y, part_y, width, height)
     filled = local(T, GROUP * channels)
     level = static(kind == AFFINE and method == BILINEAR and channels > 1 and u8 == T)
     for k in static(range(GROUP)):
@@ -185,22 +179,14 @@ def warp(
                     matrix[9:], matrix[18:], begin, f64(y), whole_x, part_x, whole_y, part_y, count
                 )
             if method == BILINEAR and kind == MAP:
-                prefetch_rows(source, whole_x, whole_y, width, height, count)
+                prefetch_rows(source, of, count)
             if method == NEAREST and u8 == T and channels == 4:
-                copy_nearest(
-                    view(source, u32), whole_x, part_x, whole_y, part_y, width, height,
-                    view(filled, u32), view(to, u32), count, channels=1
-                )  # fmt: skip
+                words, to_words = view(source, u32), view(to, u32)
+                copy_nearest(words, of, view(filled, u32), to_words, count, channels=1)
             elif method == NEAREST:
-                copy_nearest(
-                    source, whole_x, part_x, whole_y, part_y, width, height,
-                    filled, to, count
-                )  # fmt: skip
-            elif level and matrix[3] == 0.0 and mixable(whole_x, whole_y, count, width, height):
-                sample_level(
-                    source, whole_x, part_x, i64(whole_y[0]), part_y[0], width,
-                    to, count
-                )  # fmt: skip
+                copy_nearest(source, of, filled, to, count)
+            elif level and matrix[3] == 0.0 and mixable(of, count):
+                sample_level(source, of, to, count)
             elif method == BILINEAR and width * height <= MAX_PIXELS:
                 later = 0
                 if kind == AFFINE:
@@ -210,12 +196,6 @@ def warp(
                     across = perspective_near(matrix, 0, x, down) - f64(whole_x[count // 2])
                     down = perspective_near(matrix, 1, x, down) - f64(whole_y[count // 2])
                     later = distance(across, down, width, height)
-                sample_groups(
-                    source, whole_x, part_x, whole_y, part_y, width, height, beyond, filled,
-                    to, count, later, foreseen=kind != MAP
-                )  # fmt: skip
+                sample_groups(source, of, beyond, filled, to, count, later, foreseen=kind != MAP)
             else:
-                anywhere(
-                    source, whole_x, part_x, whole_y, part_y, width, height, beyond,
-                    to, 0, count
-                )  # fmt: skip
+                anywhere(source, of, beyond, to, 0, count)

@@ -35,14 +35,9 @@ def encode_luma(
         else:
             store(luma, k, y, n)
         # Sixteenths: chroma is the sum of eight of them.
-        wr, wg, wb = wr >> 3, wg >> 3, wb >> 3
-        if second:
-            wr += load(sr, k + 1, LANES)
-            wg += load(sg, k + 1, LANES)
-            wb += load(sb, k + 1, LANES)
-        store(sr, k + 1, wr)
-        store(sg, k + 1, wg)
-        store(sb, k + 1, wb)
+        for pair in static(((sr, wr), (sg, wg), (sb, wb))):
+            sums, wide = pair
+            store(sums, k + 1, (wide >> 3) + load(sums, k + 1, LANES) if second else wide >> 3)
 
 
 @native

@@ -54,12 +54,6 @@ def byte_around_middle(x: Vector) -> Vector:
 
 
 @native
-def store_some(out: Array[u8], at: i64, part: Vector, count: i64, *, number: int) -> None:
-    """Store one of several vectors, of which the first ``count`` bytes are wanted."""
-    store(out, at + min(count, number * LANES), part, count - number * LANES)
-
-
-@native
 def load_some(a: Array[u8], at: i64, count: i64, *, number: int) -> Vector:
     """Load one of several vectors, of which the first ``count`` bytes are wanted."""
     return load(a, at + min(count, number * LANES), LANES, count - number * LANES)
@@ -71,27 +65,25 @@ def store_rgb(
 ) -> None:
     """Store the first ``count`` of 64 pixels of three or four bytes."""
     if stored == 3:
-        one = shuffle(shuffle(r, g, _RG_1), b, _RGB_1)
-        two = shuffle(shuffle(r, g, _RG_2), b, _RGB_2)
-        three = shuffle(shuffle(r, g, _RG_3), b, _RGB_3)
+        parts = static((
+            shuffle(shuffle(r, g, _RG_1), b, _RGB_1), shuffle(shuffle(r, g, _RG_2), b, _RGB_2),
+            shuffle(shuffle(r, g, _RG_3), b, _RGB_3),
+        ))  # fmt: skip
     else:
         full = splat(u8(255), LANES)
         rg, ba = shuffle(r, g, _BYTES_1), shuffle(b, full, _BYTES_1)
         more_rg, more_ba = shuffle(r, g, _BYTES_2), shuffle(b, full, _BYTES_2)
-        one, two = shuffle(rg, ba, _PAIRS_1), shuffle(rg, ba, _PAIRS_2)
-        three, four = shuffle(more_rg, more_ba, _PAIRS_1), shuffle(more_rg, more_ba, _PAIRS_2)
+        parts = static((
+            shuffle(rg, ba, _PAIRS_1), shuffle(rg, ba, _PAIRS_2),
+            shuffle(more_rg, more_ba, _PAIRS_1), shuffle(more_rg, more_ba, _PAIRS_2),
+        ))  # fmt: skip
     if count == LANES:
-        store(out, at, one)
-        store(out, at + LANES, two)
-        store(out, at + 2 * LANES, three)
-        if stored == 4:
-            store(out, at + 3 * LANES, four)
+        for k in static(range(stored)):
+            store(out, at + k * LANES, parts[k])
     else:
-        store_some(out, at, one, stored * count, number=0)
-        store_some(out, at, two, stored * count, number=1)
-        store_some(out, at, three, stored * count, number=2)
-        if stored == 4:
-            store_some(out, at, four, stored * count, number=3)
+        for k in static(range(stored)):
+            left = stored * count - k * LANES
+            store(out, at + min(stored * count, k * LANES), parts[k], left)
 
 
 @native
