@@ -121,9 +121,7 @@ HARMLESS: Mapping[str, str] = {
     "cpu/ops/yuv/decode.py: interpolate_rows: out[k] = f32(plane[near + k * step]) * 0.75 + "
     "f32(plane[far + k * step]) * 0.25 - middle": _FLOATS,
     "cpu/compose/draws.py: draw_scaled": _FORM,
-    "cpu/compose/rows.py: FULL": "a larger array",
     "cpu/compose/rows.py: expand_row": _FORM,
-    "cpu/compose/rows.py: _FULL_ALPHA": "a larger array",
     "cpu/compose/rows.py: halve_rgb: end = min(count - 7, (len(source) - 64 - 3 * lower_at) // 6 "
     "+ 1)": _FORM,
     "cpu/compose/plans.py: TOLERANCE": _FORM,

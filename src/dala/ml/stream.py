@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
@@ -121,36 +120,31 @@ def _results(
         _close(walk)
 
 
-@dataclass
-class _Latest(Generic[T]):
-    """The newest item that was read, and how reading ended."""
-
-    frames: deque[T] = field(default_factory=lambda: deque(maxlen=1))
-    ended: bool = False
-    error: BaseException | None = None
-
-
 def _latest(frames: Iterable[T]) -> Generator[T]:
     """Read frames on a thread, and yield the newest; older ones that wait are dropped."""
-    state, ready, stop = _Latest[T](), forks.condition(), forks.event()
+    newest: deque[T] = deque(maxlen=1)
+    #: How reading has ended: None, or its error.
+    ended: list[BaseException | None] = []
+    ready, stop = forks.condition(), forks.event()
     here = copy_context()  # the device and limits of the caller
 
     def read() -> None:
         walk: Iterator[T] | None = None
+        failed: BaseException | None = None
         try:
             walk = iter(frames)
             for frame in walk:
                 if stop.is_set():
                     break
                 with ready:
-                    state.frames.append(frame)
+                    newest.append(frame)
                     ready.notify()
         except BaseException as error:
-            state.error = error
+            failed = error
         finally:
             _close(walk)
             with ready:
-                state.ended = True
+                ended.append(failed)
                 ready.notify()
 
     thread = forks.thread(lambda: here.run(read), name="dala-model-stream")
@@ -158,13 +152,13 @@ def _latest(frames: Iterable[T]) -> Generator[T]:
     try:
         while True:
             with ready:
-                ready.wait_for(lambda: state.frames or state.ended)
-                if not state.frames:
+                ready.wait_for(lambda: newest or ended)
+                if not newest:
                     break
-                frame = state.frames.pop()
+                frame = newest.pop()
             yield frame
-        if state.error is not None:
-            raise state.error
+        if ended[0] is not None:
+            raise ended[0]
     finally:
         stop.set()
         thread.join(_JOIN_SECONDS)

@@ -42,16 +42,14 @@ Json = Mapping[str, object]
 
 @dataclass(frozen=True)
 class IsfInput:
-    """One input: its name, type, label and numbers."""
+    """One input: its name, type and numbers."""
 
     name: str
     type: str
-    label: str = ""
     default: object = None
     low: float | None = None
     high: float | None = None
     values: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,6 @@ class IsfPass:
     """One pass: the buffer that it writes ("" for the result), and its size as expressions."""
 
     target: str = ""
-    persistent: bool = False
     floats: bool = False
     width: str = ""
     height: str = ""
@@ -108,8 +105,7 @@ def read_header(text: str, call: str = "dala.shaders.load") -> IsfHeader:
     inputs = tuple(_input(call, item) for item in _list(data.get("INPUTS")))
     passes = [_pass(item) for item in _list(data.get("PASSES"))]
     old = data.get("PERSISTENT_BUFFERS")  # of ISF 1: a list of names, or sizes by name
-    kept = old if isinstance(old, Mapping) else {str(name): {} for name in _list(old, str)}
-    passes = [_kept(p, kept) for p in passes] or [IsfPass()]
+    passes = [_kept(p, old if isinstance(old, Mapping) else {}) for p in passes] or [IsfPass()]
     if len(passes) > MAX_PASSES:
         raise _wrong(call, f"it has {len(passes)} passes; the limit is {MAX_PASSES}")
     imported = data.get("IMPORTED") or {}
@@ -136,12 +132,11 @@ def _list(value: object, kind: type = dict) -> list:  # type: ignore[type-arg]
 
 def _kept(made: IsfPass, kept: Mapping[str, object]) -> IsfPass:
     spec = kept.get(made.target)
-    if spec is None:
+    if not isinstance(spec, Mapping):
         return made
-    spec = spec if isinstance(spec, Mapping) else {}
     width, height = (str(spec.get(k) or "") for k in ("WIDTH", "HEIGHT"))
     floats = bool(spec.get("FLOAT")) or made.floats
-    return IsfPass(made.target, True, floats, width or made.width, height or made.height)
+    return IsfPass(made.target, floats, width or made.width, height or made.height)
 
 
 def _input(call: str, item: Json) -> IsfInput:
@@ -152,11 +147,8 @@ def _input(call: str, item: Json) -> IsfInput:
         raise _wrong(call, f"the input {name!r} has the unknown type {kind!r}")
     numbers = [_number(v) for v in _list(item.get("VALUES"), object)]
     values = tuple(int(v) for v in numbers if v is not None)
-    labels = tuple(str(v) for v in _list(item.get("LABELS"), str))
     low, high = (_number(item.get(k)) for k in ("MIN", "MAX"))
-    return IsfInput(
-        name, kind, str(item.get("LABEL") or name), item.get("DEFAULT"), low, high, values, labels
-    )
+    return IsfInput(name, kind, item.get("DEFAULT"), low, high, values)
 
 
 def _number(value: object) -> float | None:
@@ -166,12 +158,9 @@ def _number(value: object) -> float | None:
 
 def _pass(item: Json) -> IsfPass:
     width, height = (str(item.get(k) or "").replace("$", "") for k in ("WIDTH", "HEIGHT"))
-    persistent, floats = (_flag(item.get(k)) for k in ("PERSISTENT", "FLOAT"))
-    return IsfPass(str(item.get("TARGET") or ""), persistent, floats, width, height)
-
-
-def _flag(value: object) -> bool:
-    return value.lower() in ("true", "yes", "1") if isinstance(value, str) else bool(value)
+    flag = item.get("FLOAT")
+    floats = flag.lower() in ("true", "yes", "1") if isinstance(flag, str) else bool(flag)
+    return IsfPass(str(item.get("TARGET") or ""), floats, width, height)
 
 
 # kernels ----------------------------------------------------------------------------------------

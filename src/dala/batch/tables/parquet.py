@@ -155,36 +155,33 @@ class RowFile:
 
 def batches_of(names: Iterable[str]) -> Iterator[ArrowObject]:
     """Yield the rows of files as batches of Arrow, a file at a time."""
-    pa = pyarrow("batch.read")
     for name in names:
-        with storage.open_read(name) as file, _readable(name):
-            found = pa.parquet.ParquetFile(file)
+        with _opened(name) as found:
             yield from found.iter_batches(GROUP)
 
 
 def rows_in(name: str) -> int:
     """Return the rows of a file, from its end."""
-    pa = pyarrow("batch.read")
-    with storage.open_read(name) as file, _readable(name):
-        return int(pa.parquet.read_metadata(file).num_rows)
+    with _opened(name) as found:
+        return int(found.metadata.num_rows)
 
 
 def schema_of(name: str) -> ArrowObject:
     """Return the columns of a file."""
-    pa = pyarrow("batch.read")
-    with storage.open_read(name) as file, _readable(name):
-        return pa.parquet.read_schema(file)
+    with _opened(name) as found:
+        return found.schema_arrow
 
 
 @contextlib.contextmanager
-def _readable(name: str) -> Iterator[None]:
+def _opened(name: str) -> Iterator[ArrowObject]:
     arrow = pyarrow("batch.read")
-    try:
-        yield
-    except (arrow.ArrowInvalid, arrow.ArrowKeyError, arrow.ArrowNotImplementedError) as error:
-        raise ParameterError(
-            f"batch.read: {storage.shown(name)!r} is no Parquet file, or damaged ({error})."
-        ) from None
+    with storage.open_read(name) as file:
+        try:
+            yield arrow.parquet.ParquetFile(file)
+        except (arrow.ArrowInvalid, arrow.ArrowKeyError, arrow.ArrowNotImplementedError) as error:
+            raise ParameterError(
+                f"batch.read: {storage.shown(name)!r} is no Parquet file, or damaged ({error})."
+            ) from None
 
 
 def write_folder(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from dala.arguments import Quantity
+from dala.arguments import Integer, Quantity
 from dala.errors import DtypeError, ParameterError
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.call.checks import check_count
@@ -274,9 +274,13 @@ class KernelProgram(Runnable):
         ...     [int(state.render().numpy()[0, 0, 0]) for _ in range(3)]
         [64, 128, 192]
         """
-        from dala.gpu.compute.passes.state import start
+        from dala.gpu.compute.passes.state import ProgramState
 
-        return start(self, width, height, dtype, device)
+        call = f"{self.name}.start"
+        w, h = (Integer(1).check(call, n, v) for n, v in (("width", width), ("height", height)))
+        if not isinstance(dtype, str) or dtype not in ("u8", "f32"):
+            raise DtypeError.invalid(call, "dtype", "'u8' or 'f32'", dtype)
+        return ProgramState(self, (h, w, 4), dtype, device)
 
     # one frame --------------------------------------------------------------------------------
     def planned(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dala.arguments import Integer, Quantity
-from dala.errors import DtypeError, ParameterError
+from dala.errors import ParameterError
 from dala.gpu.compute.buffer import Buffer
 from dala.gpu.compute.call.checks import check_count
 from dala.gpu.compute.call.foreign import find
@@ -296,16 +296,3 @@ class ProgramState(Closing):
         self._release()
         while self._pictures:
             self._pictures.pop().free()
-
-
-def start(
-    program: KernelProgram, width: int, height: int, dtype: str, device: str | None
-) -> ProgramState:
-    """Return a program at a size, after checking it."""
-    w, h = (
-        Integer(1).check(f"{program.name}.start", n, v)
-        for n, v in (("width", width), ("height", height))
-    )
-    if not isinstance(dtype, str) or dtype not in ("u8", "f32"):
-        raise DtypeError.invalid(f"{program.name}.start", "dtype", "'u8' or 'f32'", dtype)
-    return ProgramState(program, (h, w, 4), dtype, device)

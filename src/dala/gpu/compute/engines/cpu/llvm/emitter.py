@@ -35,6 +35,10 @@ class ValueReader(ABC):
     def read(self, value: Value, args: list[str]) -> str:
         """Return the operand of a read whose own operands are ``args``."""
 
+    def color_sum(self, value: Value) -> str:
+        """Emit a sum of one pixel's bytes, if there is a shorter way; else return ""."""
+        return ""
+
     def enter(self) -> None:  # noqa: B027 - most readers have no scopes
         """Enter a scope: names defined in it are not visible after it."""
 
@@ -108,6 +112,8 @@ class Emitter(InstructionWriter):
         if v.op == "get":
             kind = self.kind(v.type, v in self.varying)
             return self.f.let(f"load {kind}, ptr {self.slots[v.attr]}")
+        if v.op == "add" and v.type == "s32" and v in self.varying:
+            return self.reader.color_sum(v) or self.operation(v)
         return self.operation(v)
 
     def block(self, block: Block) -> None:

@@ -21,6 +21,7 @@ from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
 from dala.gpu.compute.engines.cpu.loops.copies import OUTPUT, ROWS_AHEAD, prefetch, whole_and_rest
 from dala.gpu.compute.engines.cpu.loops.strips import in_two_loops
 from dala.gpu.compute.engines.cpu.machine import Machine
+from dala.gpu.compute.engines.cpu.rules.sums import find_color_sum
 from dala.gpu.compute.engines.cpu.vector.text import (
     NONTEMPORAL,
     STORED,
@@ -284,6 +285,24 @@ class RowFunction(ValueReader):
     def times(self, a: str, b: str) -> str:
         """Multiply pairs of 16-bit numbers, and add the products of each pair in 32 bits."""
         return self.f.intrinsic(self.machine.pair_product, self.words32, self.words16, a, b)
+
+    def color_sum(self, value: Value) -> str:
+        """Emit a sum of one pixel's bytes with constant weights; "" for other values."""
+        found = find_color_sum(value) if self.machine.pair_product else None
+        if found is None or self.analysis.bytes:
+            return ""
+        (i, dx, dy), weights = found
+        if self.program.args[i].dtype != "u8" or self.program.args[i].channels not in (3, 4):
+            return ""
+        place = (i, str(dx * self.analysis.scale), str(dy))
+        factors = [(weights[0], weights[2]), (weights[1], weights[3])]
+        total = ""
+        for pixels, (low, high) in zip(self.pairs(*place), factors, strict=True):
+            if low or high:
+                both = ", ".join([f"i16 {low}, i16 {high}"] * (self.vector // 4))
+                product = self.times(pixels, f"<{both}>")
+                total = self.f.let(f"add {self.words32} {total}, {product}") if total else product
+        return total
 
     def widened(self, at: str) -> str:
         """Load pixels of three bytes, each into a 32-bit word whose upper byte is 0.

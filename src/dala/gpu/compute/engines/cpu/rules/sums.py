@@ -46,6 +46,30 @@ def find_sum(v: Value) -> StoredSum | None:
     return StoredSum(groups, total, bits) if groups and _known(total) else None
 
 
+def find_color_sum(v: Value) -> tuple[tuple[int, int, int], list[int]] | None:
+    """Return the place (argument, dx, dy) and the four weights of a sum of one pixel's bytes.
+
+    Weights are constants of 16 bits; None for other values.
+    """
+    weights: dict[ByteRead, int] = {}
+    while True:
+        product = v.args[1] if v.op == "add" else v
+        if product.op != "mul" or product.args[1].op != "const":
+            return None
+        reads, weight = _reads(product.args[0]), product.args[1].attr
+        if reads is None or len(reads) != 1 or reads[0] in weights or abs(weight) >= 1 << 15:
+            return None
+        weights[reads[0]] = weight
+        if v.op != "add":
+            break
+        v = v.args[0]
+    places = {read[:3] for read in weights}
+    if len(places) != 1:
+        return None
+    place = places.pop()
+    return place, [weights.get((*place, c), 0) for c in range(4)]
+
+
 def _known(v: Value) -> bool:
     return v.op in ("const", "param")
 
