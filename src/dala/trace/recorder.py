@@ -38,7 +38,7 @@ MOST: Final = 200_000
 #: Records between two looks at the size of the ring.
 STEP: Final = 8192
 #: Delays of the system's scheduler that are kept, in nanoseconds.
-LEAST_DELAY: Final = 100_000
+LEAST_DELAY: Final = 3_000_000
 #: Waits that are kept.
 LEAST_WAIT: Final = 20_000
 #: Nanoseconds between two looks at the memory.
