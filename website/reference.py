@@ -31,7 +31,7 @@ MODULES = tuple(
     dict.fromkeys(
         (
             *("dala", "dala.errors", *PUBLIC, "dala.samples", "dala.typing"),
-            *("dala.batch", "dala.shaders", "dala.studio", "dala.web"),
+            *("dala.batch", "dala.shaders", "dala.studio", "dala.trace", "dala.web"),
         )
     )
 )

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
+import time
+import urllib.request
 
 import numpy as np
 import pytest
 
 from dala.cli import main
 from dala.media import video
+from dala.trace.recorder import tracer
 from tests.media.live.receivers import levels
 
 
@@ -64,6 +68,52 @@ def test_a_scene(tmp_path, capsys):
     assert not [t for t in threading.enumerate() if t.name == "dala microphone"]
     assert main([*words, "--blur", "3"]) == 2
     assert "Put the filters into the scene file" in capsys.readouterr().err
+
+
+def test_stats_and_metrics(tmp_path, capfd):
+    words = [
+        "live",
+        "camera:test",
+        "--size",
+        "64x48",
+        "--fps",
+        "20",
+        "--to",
+        str(tmp_path / "show"),
+    ]
+    found = []
+
+    def scrape():
+        until = time.monotonic() + 60
+        while time.monotonic() < until and not found:
+            address = re.search(r"served at (http://\S+)", "".join(shown))
+            if address is None:
+                shown.append(capfd.readouterr().err)
+                time.sleep(0.05)
+                continue
+            with urllib.request.urlopen(address[1], timeout=30) as answer:
+                text = answer.read().decode()
+                if "dala_frames_total{" in text:
+                    found.append((answer.headers["Content-Type"], text))
+            time.sleep(0.05)
+
+    shown = []
+    scraper = threading.Thread(target=scrape)
+    scraper.start()
+    own = ["--stats", "--metrics", "127.0.0.1:0", "--seconds", "6", "--device", "cpu"]
+    assert main([*words, *own]) == 0
+    scraper.join()
+    (kind, text), *_ = found
+    assert kind.startswith("text/plain; version=0.0.4")
+    assert "# TYPE dala_frame_seconds histogram" in text
+    assert f'dala_frames_total{{sink="{tmp_path}/show/live.m3u8"}} ' in text
+    assert "dala_live_frames_in " in text
+    assert " fps, " in "".join(shown) + capfd.readouterr().err
+    assert not tracer.on
+    assert exit_code([*words, "--metrics", "9100"]) == 2
+    assert "--metrics must be HOST:PORT" in capfd.readouterr().err
+    assert exit_code([*words, "--metrics", "192.0.2.1:9"]) == 2
+    assert "--metrics cannot listen on 192.0.2.1:9" in capfd.readouterr().err
 
 
 def exit_code(words):

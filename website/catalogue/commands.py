@@ -40,7 +40,7 @@ PYTHON = {
     "selftest": ("dala.selftest", "dala.devices"),
     "studio": ("dala.studio.app",),
     "view": ("dala.media.scene.Scene.play",),
-    "why": ("dala.trace",),
+    "why": ("dala.trace.span",),
 }
 
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from dala.typing import PathLike
 
 
+__all__ = ["span"]
+
+
 class _TraceModule(ModuleType):
     """This module, which can be called."""
 

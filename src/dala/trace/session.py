@@ -178,8 +178,11 @@ def _record(*values: Any) -> Record:
 def _append(folder: Path, records: list[Record]) -> None:
     """Append records to this process's part."""
     line = json.dumps({"threads": tracer.threads, "records": records}, default=str)
-    with suppress(OSError), (folder / f"{os.getpid()}.jsonl").open("a") as file:
-        file.write(line + "\n")
+    try:
+        with (folder / f"{os.getpid()}.jsonl").open("a") as file:
+            file.write(line + "\n")
+    except OSError:  # the parent's trace has ended
+        tracer.stop()
 
 
 def _record_part(folder: Path) -> None:
