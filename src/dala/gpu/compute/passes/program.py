@@ -226,6 +226,7 @@ class KernelProgram(Runnable):
         frame: int | None = None,
         fps: float = 60.0,
         pointer: tuple[float, float, float] = (0.0, 0.0, 0.0),
+        sound: NDArray | None = None,
         dtype: str = "u8",
         device: str | None = None,
         **params: ParamValue,
@@ -243,6 +244,7 @@ class KernelProgram(Runnable):
             frame: its number; by default that of the time.
             fps: frames a second.
             pointer: the pointer in pixels, and 1 while it is pressed.
+            sound: the last samples of the sound, for shaders that read it.
             dtype: of the frame, "u8" or "f32".
             device: where to run; the current device by default.
             params: the program's parameters.
@@ -258,8 +260,9 @@ class KernelProgram(Runnable):
         number = max(0, round(seconds * rate)) if frame is None else frame
         with self.start(width, height, dtype=dtype, device=device) as state:
             found = state.render(
-                *inputs, time=seconds, frame=number, fps=rate, pointer=pointer, **params
-            )
+                *inputs, frame=number, time=seconds, fps=rate, pointer=pointer, sound=sound,
+                **params,
+            )  # fmt: skip
             return found.numpy() if isinstance(found, Buffer) and not inputs else found
 
     def start(
