@@ -87,6 +87,6 @@ def test_aliases_of_any_are_found():
     assert untyped_path("list[Any]", "dala.typing") == ("Any",)
     assert untyped_path("Callable[[object], None]", "dala.typing") == ("object",)
     assert untyped_path("'Literal[\"object\"] | None'", "dala.typing") == ()
-    module = "dala.media.scene.file.load"  # imports the alias
+    module = "dala.media.scene.file.cost"  # imports the alias
     assert untyped_path("dict[str, JsonValue]", module) == ("JsonValue", "Any")
     assert untyped_path("Params | NDArray | Callable[[int], object]", "dala.typing") == ()

@@ -223,10 +223,13 @@ class KernelProgram(Runnable):
         height: int,
         *inputs: KernelInput,
         time: float = 0.0,
+        frame: int | None = None,
         fps: float = 60.0,
+        pointer: tuple[float, float, float] = (0.0, 0.0, 0.0),
+        sound: NDArray | None = None,
         dtype: str = "u8",
         device: str | None = None,
-        **params: Any,
+        **params: ParamValue,
     ) -> KernelInput:
         """Return the frame at a time, as the kind of the first input; an array if there is none.
 
@@ -238,11 +241,13 @@ class KernelProgram(Runnable):
             height: of the frame.
             inputs: the program's inputs, in order.
             time: in seconds.
+            frame: its number; by default that of the time.
             fps: frames a second.
+            pointer: the pointer in pixels, and 1 while it is pressed.
+            sound: the last samples of the sound, for shaders that read it.
             dtype: of the frame, "u8" or "f32".
             device: where to run; the current device by default.
-            params: ``frame``, ``pointer`` and the program's parameters, as in
-                :meth:`ProgramState.render`.
+            params: the program's parameters.
 
         >>> from dala.gpu.compute import program
         >>> ramp = program("def ramp(*, time: Time): return rgba(time, position()[1] / 4, 0, 1)")
@@ -252,9 +257,12 @@ class KernelProgram(Runnable):
         call = f"{self.name}.render"
         seconds = Quantity().check(call, "time", time)
         rate = Quantity(0, 1e6, above=True).check(call, "fps", fps)
-        params.setdefault("frame", max(0, round(seconds * rate)))
+        number = max(0, round(seconds * rate)) if frame is None else frame
         with self.start(width, height, dtype=dtype, device=device) as state:
-            found = state.render(*inputs, time=seconds, fps=rate, **params)
+            found = state.render(
+                *inputs, frame=number, time=seconds, fps=rate, pointer=pointer, sound=sound,
+                **params,
+            )  # fmt: skip
             return found.numpy() if isinstance(found, Buffer) and not inputs else found
 
     def start(
