@@ -49,7 +49,7 @@ _STAGES: Final = {
     ),
     "encode": (
         "the encoder",
-        "Use a faster preset (options={'preset': 'veryfast'}), hardware (encoder='auto'), or a "
+        "Use a faster preset (options={'preset': 'ultrafast'}), hardware (encoder='auto'), or a "
         "smaller size.",
     ),
     "mux": ("writing the file", "Write to a faster disk."),
