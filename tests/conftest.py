@@ -69,6 +69,14 @@ def usual_priority() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
+def no_trace() -> Iterator[None]:
+    """Fail if a module leaves a trace that runs: it would record the tests after it."""
+    yield
+    recorder = sys.modules.get("dala.trace.recorder")
+    assert recorder is None or not recorder.tracer.on
+
+
+@pytest.fixture(autouse=True, scope="module")
 def settled_heap() -> None:
     """Leave what is alive before a module's tests out of their garbage collections.
 

@@ -172,7 +172,9 @@ def test_signals_leave_no_file(tmp_path, number):
     started = tmp_path / "started"
     # The first written frame tells; those after it come slowly, so there is time to interrupt.
     code = f"""
-import sys, time, pathlib
+import signal, sys, time, pathlib
+usual = {{"SIGINT": signal.default_int_handler}}.get({number!r}, signal.SIG_DFL)
+signal.signal(signal.{number}, usual)  # also where tests run in the background
 from dala.cli import main
 from dala.media.video.writer import Writer
 write = Writer.write

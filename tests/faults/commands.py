@@ -7,10 +7,9 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
+import dala
 from dala.cli import main
-from dala.media import (
-    Scene,
-)
+from dala.media import Scene
 from tests.faults.operations import Operation, clip, picture, weights
 
 
@@ -66,7 +65,16 @@ COMMANDS: dict[str, Callable[[Path], list[str]] | None] = {
     "selftest": None,  # it runs what other rows run
     "studio": None,
     "view": None,
+    "why": lambda folder: [str(trace_file(folder))],
 }
+
+
+def trace_file(folder: Path) -> Path:
+    path = folder / "run.json"
+    if not path.exists():
+        with dala.trace(path), dala.trace.span("step"):
+            pass
+    return path
 
 
 def scene_file(folder: Path) -> Path:

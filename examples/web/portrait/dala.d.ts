@@ -31,7 +31,8 @@ interface Control {
 }
 interface PlanBuffer {
     bytes: Expression;
-    role?: "input" | "output";
+    /** "input", "output", or a picture of sound and its width, such as "spectrum 256". */
+    role?: string;
     table?: Expression;
     data?: number;
 }
@@ -63,7 +64,7 @@ interface ChainDocument {
     size: [number, number] | null;
     controls: Control[];
     notes: string[];
-    /** What the page gives the kernels: "time", "frame", "pointer", "date". */
+    /** What the page gives the kernels: "time", "frame", "pointer", "date", "sound". */
     roles?: string[];
     /** Whether the chain draws by itself, without a picture. */
     generator?: boolean;
@@ -132,6 +133,8 @@ interface RunOptions {
     frame?: number;
     /** The pointer in pixels of the picture, and 1 while it is pressed. */
     pointer?: [number, number, number];
+    /** The sound that kernels hear; `analyser(node)` makes it. Silence without it. */
+    sound?: AnalyserNode;
 }
 /** The result of a run. It can be read or drawn until the chain runs again. */
 declare class Result {
@@ -235,6 +238,8 @@ interface Mounted {
     set(params: Params): void;
     /** Show a picture or a video: a file or its address, or the camera. */
     open(source: Blob | string | URL | "camera"): Promise<void>;
+    /** Let kernels hear a sound: a file, or the microphone. */
+    hear(source: Blob | "microphone"): Promise<void>;
     /** Resolves once everything that was asked for is on the canvas. */
     settled(): Promise<void>;
     close(): void;
@@ -281,6 +286,11 @@ declare function sharedGpu(): Promise<Gpu>;
 /** Forget a device that could not be opened, so that the next call tries again. */
 declare function forgetGpu(): void;
 
+/** An analyser of the sound of a node, as chains take it. */
+declare function analyser(node: AudioNode): AnalyserNode;
+/** The picture that a role asks for, such as "spectrum 256", as RGBA bytes. */
+declare function heard(role: string, sound: AnalyserNode): Uint8Array<ArrayBuffer>;
+
 /** Load an exported chain. */
 declare const load: typeof Chain.load;
 declare const Dala: {
@@ -290,7 +300,8 @@ declare const Dala: {
     Result: typeof Result;
     Unsupported: typeof Unsupported;
     DalaChain: typeof DalaChain;
+    analyser: typeof analyser;
 };
 
-export { Chain, Dala, DalaChain, Result, Unsupported, Dala as default, load, mount };
+export { Chain, Dala, DalaChain, Result, Unsupported, analyser, Dala as default, load, mount };
 export type { ChainDocument, Control, MountOptions, Mounted, Params, RawPicture, RunOptions, Source };

@@ -201,7 +201,14 @@ def _record_part(folder: Path) -> None:
             written[0] = now
             flush()
 
+    def end() -> None:
+        flush()
+        tracer.finished.remove(finished)
+        tracer.stop()
+        tracer.lent = None
+
     tracer.start(1e9, lambda records: _append(folder, records))
+    tracer.lent = end  # the child may trace itself
     tracer.finished.append(finished)
     forks.at_child_exit(flush)
 

@@ -332,3 +332,19 @@ def test_the_environment_is_left_as_it_was(tmp_path):
     assert not os.path.exists(folder)
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
     json.loads((tmp_path / "run.json").read_text())
+
+
+def test_a_child_of_a_traced_program_may_trace_itself(tmp_path):
+    code = textwrap.dedent("""
+        import dala
+        with dala.trace("own.json") as run:
+            with dala.trace.span("inside"):
+                pass
+        print([record[1] for _, record in run.events])
+    """)
+    with dala.trace(tmp_path / "whole.json"):
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+    assert (done.stdout, done.stderr) == ("['inside']\n", "")
+    assert (tmp_path / "own.json").is_file()

@@ -38,9 +38,7 @@ class Watching:
         self.reasons: list[str] = []
 
     def __enter__(self) -> Self:
-        if (self._stats or self._place is not None) and not tracer.on:
-            self._held.enter_context(dala.trace(None, seconds=30.0))
-        if self._place is not None:
+        if self._place is not None:  # it can fail: before the trace starts
             try:
                 server = PageServer(
                     self._respond, "/", failed=lambda error: None, place=self._place
@@ -52,6 +50,8 @@ class Watching:
                 ) from None
             self._held.callback(server.close)
             self._say(f"metrics are served at {server.address}metrics")
+        if (self._stats or self._place is not None) and not tracer.on:
+            self._held.enter_context(dala.trace(None, seconds=30.0))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -34,7 +34,7 @@ def style_of(call: str, **given: object) -> TextStyle:
     try:
         try:
             return _kept_style(**given)
-        except TypeError:  # a list of fonts
+        except (TypeError, ValueError):  # a list of fonts, a writable memoryview
             return TextStyle(**given)  # type: ignore[arg-type]
     except DalaError as error:
         raise error.within(call) from None
