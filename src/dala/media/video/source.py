@@ -420,9 +420,7 @@ class FrameQueue:
             with tracer.wait("", self.name) if tracer.on else OFF as waited:
                 while not self._items and not self._ended and (left := end - monotonic()) > 0:
                     budget.pause(self._changed, left, "video.open")
-                waited.facts["by"] = (
-                    self._items[0][2][1] if self._items and self._items[0][2] else None
-                )
+                waited.woken(self._items[0][2] if self._items else None)
             if self._items:
                 if keep:
                     return self._items[0][0]
