@@ -1,17 +1,5 @@
-"""Cut a part out of a video, without encoding it again where the cut allows it."""
+"""Cut a part out of a video, without encoding it again where the cut allows it.
 
-from __future__ import annotations
-
-import argparse
-from contextlib import nullcontext
-from fractions import Fraction
-from typing import Final
-
-from dala.cli.common.arguments import Options, argument, switch
-from dala.cli.common.joined import ENCODING, joined
-from dala.errors import ParameterError
-
-EXAMPLES: Final = """\
 examples:
   dala cut in.mp4 --from 10 --to 20 -o out.mp4
   dala cut in.mp4 --from 00:01:30.5 --duration 12 -o out.mp4
@@ -23,6 +11,16 @@ next key frame are encoded again and the rest is copied; in other codecs, all ar
 command says which, and why.
 """
 
+from __future__ import annotations
+
+import argparse
+from contextlib import nullcontext
+from fractions import Fraction
+from typing import Final
+
+from dala.cli.common.arguments import Options, argument, switch
+from dala.cli.common.joined import ENCODING, joined
+from dala.errors import ParameterError
 
 USAGE: Final = "dala cut IN --from TIME --to TIME -o OUT [options]"
 ARGUMENTS: Final[Options] = {

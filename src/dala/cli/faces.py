@@ -1,4 +1,12 @@
-"""Detect faces in pictures and videos, with eyes, nose, mouth and ears, or hide them."""
+"""Detect faces in pictures and videos, with eyes, nose, mouth and ears, or hide them.
+
+examples:
+  dala faces group.jpg --out faces.png
+  dala faces in.mp4 --model blazeface_back --json
+  dala faces street.mp4 hidden.mp4 --blur
+  dala faces group.jpg hidden.jpg --pixelate 24 --tiles 3
+  dala faces photos/ hidden/ --box --color navy
+"""
 
 from __future__ import annotations
 
@@ -122,14 +130,6 @@ def _near(one: Box, other: Box) -> bool:
     return max(across, down) < max(wide, high) < 2 * min(wide, high)
 
 
-EXAMPLES: Final = """\
-examples:
-  dala faces group.jpg --out faces.png
-  dala faces in.mp4 --model blazeface_back --json
-  dala faces street.mp4 hidden.mp4 --blur
-  dala faces group.jpg hidden.jpg --pixelate 24 --tiles 3
-  dala faces photos/ hidden/ --box --color navy
-"""
 #: Marks an option without its number.
 _UNSET: Final = ""
 #: The frames of which ``--fast`` looks at one.
