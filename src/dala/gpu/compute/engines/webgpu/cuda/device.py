@@ -19,14 +19,15 @@ import numpy as np
 from dala.gpu.compute.engines.webgpu.calls.public import Mapping, MapToken, PublicCalls
 from dala.gpu.compute.engines.webgpu.cuda.api import CudaApi, CudaFunction
 from dala.gpu.compute.engines.webgpu.cuda.ptx import CompiledShader, compile_shader
+from dala.gpu.compute.engines.webgpu.pool import USAGE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
 
-#: Flags of buffers that the host reads, writes, or that hold uniform blocks; as wgpu has them.
-_HOST: Final = 0x1 | 0x2 | 0x40 | 0x200
+#: Buffers that the host reads, writes, or that hold uniform blocks.
+_HOST: Final = USAGE["MAP_READ"] | USAGE["MAP_WRITE"] | USAGE["UNIFORM"] | USAGE["QUERY_RESOLVE"]
 
 #: Something to do on the stream. It holds all that it uses.
 Command: TypeAlias = Callable[[], None]
@@ -206,7 +207,7 @@ class CudaDevice:
         self, *, size: int, usage: int, mapped_at_creation: bool = False
     ) -> CudaBuffer:
         """Return new memory; the GPU's is zero."""
-        return CudaBuffer(self.api, size, host=bool(usage & _HOST) and not usage & 0x80)
+        return CudaBuffer(self.api, size, host=bool(usage & _HOST))
 
     def create_command_encoder(self) -> CudaEncoder:
         """Return an encoder."""
