@@ -244,20 +244,6 @@ class _Placed(Operation):
         border = values.get("border", "clamp")
         return {"first": placed.first, "step": placed.step, "border": border, "fill": fill}
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        image = arrays[0].reshape(*arrays[0].shape[:2], -1)
-        y, x = (
-            first + step * np.arange(count)
-            for first, step, count in zip(
-                task["first"], task["step"], task.output.shape, strict=False
-            )
-        )
-        shape = len(y), len(x)
-        rows = np.broadcast_to(y[:, None], shape)
-        columns = np.broadcast_to(x[None, :], shape)
-        made = _read(image, rows, columns, task["border"], task["fill"])
-        return made.reshape(task.output.shape)
-
     def lower(self, task: Task) -> Lowered:
         (top, left), (down, across) = task["first"], task["step"]
         kernel = _place_kernel(len(task.output.shape), task["border"], task.output.dtype)
