@@ -70,6 +70,7 @@ blend: addWeighted, mix, composite, screen, multiply, blend mode, mix blend mode
 video_mix: crossfade, dissolve, addWeighted
 virtual_background: blur the background, replace the background, remove background, rembg, bokeh
 beauty: skin smoothing, portrait, retouch, smooth skin
+key: color, colour, screen color, chroma, background
 radius: ksize, kernel size, window, kernel, blur size, border radius, corner radius, rounded
 sigma: sigmaX, sigmaY, std, stddev, deviation
 amount: strength, intensity, factor, level, opacity
@@ -104,7 +105,7 @@ push: pushleft, pushright, smoothleft
 iris: circleopen, circleclose, circlecrop, iris wipe
 zoom: zoomin, cross zoom
 cut: hard cut, none, trim, split, extract, segment
-close: quit, exit, closed
+close: quit, exit, closed, release
 not-allowed: forbidden, no
 ease-in-out: easeInOut, easy ease, smooth, swing
 ease-in: easeIn, easy ease in, accelerate
@@ -190,8 +191,10 @@ format: mode, pixel format, pix fmt
 save: write, imwrite, export, savefig
 render_to: write videofile, write video, export, to videofile, save video
 add_shape: add circle, add rect, add rectangle, add line, add path, add polygon
-add_image: ImageClip, paste
-add_text: TextClip, caption, draw text
+add_image: ImageClip, paste, image, picture
+add_video: VideoFileClip, video, movie, clip
+add_audio: AudioFileClip, audio, sound, music
+add_text: TextClip, caption, draw text, text, title
 at: delay, adelay, offset, shift, with start
 gain: volume, set volume, volumex
 cubic_to: bezierCurveTo, bezier to, curve to
