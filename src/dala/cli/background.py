@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dala.arguments import Integer
+from dala.arguments.paths import missing_file
 from dala.cli.common import arguments, inputs
 from dala.cli.common.arguments import Report, argument
 from dala.cli.common.inference import load
@@ -78,7 +79,7 @@ def _process(args: argparse.Namespace) -> Report:
     read = [Path(p) for p in (args.source, args.image) if p and "://" not in p]
     for path in read:
         if not path.exists():
-            raise FileNotFoundError(f"there is no file '{path}'.")
+            raise missing_file(path)
     inputs.refuse_waiting([args.source, *([args.image] if args.image else [])], "Name a file.")
     inputs.refuse_overwriting(read, [Path(args.out)])
     with (

@@ -26,7 +26,7 @@ USAGE: Final = "dala cut IN --from TIME --to TIME -o OUT [options]"
 ARGUMENTS: Final[Options] = {
     "path": argument("a video", metavar="IN"),
     "-o, --out": argument("the result", metavar="OUT"),
-    "--from": argument("seconds or HH:MM:SS.mmm (0)", dest="start", default="0", metavar="TIME"),
+    "--from": argument("90, 1:30, 1m30s, 500ms, .. (0)", dest="start", default="0", metavar="TIME"),
     "--to": argument("the end (that of the video)", dest="end", metavar="TIME"),
     "--duration": argument("instead of --to", metavar="TIME"),
     "--copy": switch("never encode: begin at the key frame before --from", one_of="how"),

@@ -24,6 +24,7 @@ from typing import Final
 
 from dala import forks
 from dala.arguments import Integer
+from dala.arguments.paths import missing_file
 from dala.cli.common import arguments
 from dala.cli.common.arguments import argument, switch
 from dala.errors import ParameterError
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         camera = source.partition(":")[2] or "default"
         source = None
     if source is not None and not Path(source).is_file():
-        raise FileNotFoundError(f"there is no file {source!r}.")
+        raise missing_file(source)
     folders = [*(args.folder or []), *([] if source else [Path.cwd()])]
     for folder in folders:
         if not Path(folder).is_dir():

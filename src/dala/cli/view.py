@@ -21,6 +21,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.arguments import SECONDS
+from dala.arguments.paths import missing_file
 from dala.cli.common import arguments, chain, inputs
 from dala.cli.common.arguments import argument, switch
 from dala.cli.common.kernels import SUFFIXES, Heard
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     name: str = args.source
     moving = inputs.is_video(name) or name.isdecimal() or inputs.is_moving(name)
     if not moving and not Path(name).is_file():
-        raise FileNotFoundError(f"there is no file {name!r}.")
+        raise missing_file(name)
     end = None if args.seconds is None else monotonic() + args.seconds
     show = args.show or default_show()
     if Path(name).suffix == ".py":

@@ -32,6 +32,7 @@ from dala.studio.message import error_json
 from dala.studio.security import StudioGuard
 from dala.studio.session import StudioSession
 from dala.studio.viewer import Viewer
+from dala.trace.recorder import tracer
 from dala.typing import PathLike
 
 if TYPE_CHECKING:
@@ -260,10 +261,15 @@ class StudioApp(Closing):
     async def _send_all(self, socket: WebSocket, viewer: Viewer) -> None:
         """Send the messages of the viewer's queue; a page that does not read is dropped."""
         try:
-            while (message := await viewer.next()) is not None:
+            while (found := await viewer.next()) is not None:
+                message, seq = found
                 kind = "text" if isinstance(message, str) else "bytes"
-                sending = socket.send({"type": "websocket.send", kind: message})
+                sending, begin = (
+                    socket.send({"type": "websocket.send", kind: message}),
+                    tracer.clock(),
+                )
                 await asyncio.wait_for(sending, self.session.limits.patience)
+                viewer.trace.sent(seq, begin)
         except (TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
             viewer.end("the page does not read")
         if socket.application_state is WebSocketState.CONNECTED:

@@ -35,6 +35,8 @@ from dala.studio.limits import StudioLimits
 from dala.studio.message import error_json, parsed
 from dala.studio.picture.renderer import StudioRenderer
 from dala.studio.viewer import Viewer
+from dala.trace.session import TraceRun
+from dala.trace.strip import StripOnDemand
 from dala.typing import PathLike
 from dala.untrusted.address import scheme_of
 
@@ -91,6 +93,9 @@ class StudioSession(Closing):
         self._own: set[Path] = set()
         self._upload_lock = forks.lock()
         self._uploaded = self._upload_serial = 0
+        #: The trace that a page has started, and the times of frames for those that show them.
+        self.trace: TraceRun | None = None
+        self.strip = StripOnDemand()
         self.jobs = Jobs(self.limits.jobs, lambda job: self.broadcast({"job": job}))
         self._lock = forks.rlock()
         self._worker = LoopWorker("dala-studio")
@@ -119,6 +124,7 @@ class StudioSession(Closing):
             DalaError, OSError: it is refused, and nothing changed.
         """
         request = PageRequest(self, data)
+        self.strip.rest()
         with self._lock:
             if self._closed:
                 raise ParameterError(f"{request.name}: the studio is closed.")
@@ -161,6 +167,7 @@ class StudioSession(Closing):
         match message.get("do"):
             case "seen":
                 viewer.seen(message.get("seq"))
+                self.strip.rest()
                 self.renderer.look()
                 return None
             case "view":
@@ -330,6 +337,8 @@ class StudioSession(Closing):
             self.viewers = tuple(v for v in self.viewers if v is not viewer)
             if not self._closed:
                 self.show()
+        if not self.viewers:
+            self.strip.close()
         self.renderer.look()
 
     def broadcast(self, message: JsonObject) -> None:
@@ -345,6 +354,7 @@ class StudioSession(Closing):
             "tabs": [tab.facts() for tab in self.tabs.values()],
             "viewers": len(self.viewers),
             "folders": [str(folder) for folder in self.folders.roots],
+            "tracing": self.trace is not None,
             **(_NO_TAB if self.active is None else self.active.state()),
         }
 
@@ -381,6 +391,9 @@ class StudioSession(Closing):
             viewers, self.viewers = self.viewers, ()
         for viewer in viewers:
             viewer.end("the studio ends")
+        if self.trace is not None:
+            self.trace.stop()
+        self.strip.close()
         self.jobs.close()
         self.renderer.close()
         self._worker.stop()

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from time import monotonic
 from typing import Any, Final
 
 from dala import forks
@@ -16,6 +17,7 @@ from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.limits import StudioLimits
 from dala.studio.picture.charts import CHARTS
 from dala.studio.picture.moment import Region
+from dala.studio.picture.shown import PageTrace
 
 CODECS: Final = ("h264", "jpeg", "rgba")
 #: The largest side of a canvas.
@@ -126,7 +128,7 @@ class Viewer:
         self._limits = limits
         self._loop = loop
         self._lock = forks.lock()
-        self._queue: deque[str | bytes] = deque()
+        self._queue: deque[tuple[str | bytes, int]] = deque()
         self._filled = asyncio.Event()
         #: Pictures that were sent and not acknowledged.
         self._under_way: dict[int, None] = {}
@@ -134,6 +136,8 @@ class Viewer:
         self.sent: tuple[int, tuple[object, ...]] | None = None
         #: Whether its decoder was lost: the next picture has to stand alone.
         self.lost = False
+        #: What a trace knows of it, and when its view was changed last.
+        self.trace, self.asked = PageTrace(f"page {id}"), 0.0
         #: Why the connection has to end; "" while it may stay.
         self.ended = ""
 
@@ -149,12 +153,16 @@ class Viewer:
         with self._lock:
             return self.wants_pictures and len(self._under_way) < self._limits.pictures
 
-    def send_picture(self, seq: int, messages: list[bytes]) -> None:
-        """Queue the pictures of a moment; they are under way until the page has seen them."""
+    def send_picture(self, seq: int, messages: list[bytes], due: float) -> None:
+        """Queue the pictures of a moment; they are under way until the page has seen them.
+
+        ``due`` is when the moment had to be shown, by ``monotonic``.
+        """
         with self._lock:
             self._under_way[seq] = None
+        self.trace.put(seq, max(due, self.asked))
         for message in messages:
-            self.send(message)
+            self.send(message, seq)
 
     def seen(self, seq: Json) -> None:
         """Note that the page has taken a picture; earlier ones count as taken, too."""
@@ -163,6 +171,7 @@ class Viewer:
         with self._lock:
             for other in [n for n in self._under_way if n <= seq]:
                 del self._under_way[other]
+                self.trace.seen(other)
 
     def show(self, message: JsonObject) -> None:
         """Change the view; with ``key`` the next picture stands alone.
@@ -171,12 +180,12 @@ class Viewer:
             ParameterError: a key of the message has the wrong form.
         """
         view, lost = changed_view(self.view, message), _flag("key", message.get("key"))
-        self.view = view
+        self.view, self.asked = view, monotonic()
         if lost:
             self.lost, self.sent = True, None
 
     # messages ---------------------------------------------------------------------------------
-    def send(self, message: str | bytes) -> None:
+    def send(self, message: str | bytes, seq: int = 0) -> None:
         """Queue a message, from any thread. A page whose queue is full is dropped."""
         with self._lock:
             if self.ended:
@@ -184,7 +193,7 @@ class Viewer:
             if len(self._queue) >= self._limits.queue:
                 self.ended = "the page does not keep up"
             else:
-                self._queue.append(message)
+                self._queue.append((message, seq))
         self._wake()
 
     def end(self, why: str) -> None:
@@ -199,8 +208,8 @@ class Viewer:
         except RuntimeError:  # the loop is closed
             self.ended = self.ended or "the server ends"
 
-    async def next(self) -> str | bytes | None:
-        """Return the next message to send; None when the connection has to end."""
+    async def next(self) -> tuple[str | bytes, int] | None:
+        """Return the next message to send, and its picture's number, or 0; None at the end."""
         while True:
             with self._lock:
                 if self.ended:

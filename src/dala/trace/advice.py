@@ -47,6 +47,7 @@ _STAGES: Final = {
         "Let less of the scene change: what stands still is drawn once. Fewer effects on "
         "everything below help most.",
     ),
+    "draw": ("drawing", "Switch off a card that `stats` shows as slow, or show a smaller picture."),
     "encode": (
         "the encoder",
         "Use a faster preset (options={'preset': 'ultrafast'}), hardware (encoder='auto'), or a "

@@ -115,12 +115,12 @@ class Lanes:
     def _waker(self, lane: Lane, span: Record, at: int) -> tuple[Lane, int] | None:
         """Return the lane that ended a wait, and when; None if none did."""
         facts = span[6] or {}
-        if span[0] == "wait:idle":
-            return None
         if facts.get("by") is not None:
             other, woken = (lane[0], int(facts["by"])), int(facts.get("at", span[3]))
             # One that was there before the wait began woke no one.
             return (other, min(woken, at)) if other != lane and woken > span[2] else None
+        if span[0] == "wait:idle":
+            return None
         number = bisect_right(self._ends, (min(span[3], at) + 1,))
         while number:
             number -= 1

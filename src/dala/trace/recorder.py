@@ -259,12 +259,21 @@ class Tracer:
         now = self.clock()
         self.put(("counter", name, now, now, self.local.thread, None, {"value": value}))
 
-    def done(self, sink: str, frame: int | None = None, due: float | None = None) -> None:
-        """Record that a frame was shown, written or sent; ``due`` is when, by ``monotonic``."""
+    def done(
+        self,
+        sink: str,
+        frame: int | None = None,
+        due: float | None = None,
+        lane: int | None = None,
+    ) -> None:
+        """Record that a frame was shown, written or sent; ``due`` is when, by ``monotonic``.
+
+        ``lane`` is a device's track where no thread of this process did it.
+        """
         now, local = self.clock(), self.local
         frame = local.frame if frame is None else frame
         facts = None if due is None else {"due": now + round((due - monotonic()) * 1e9)}
-        self.put(("done", sink, now, now, local.thread, frame, facts))
+        self.put(("done", sink, now, now, lane or local.thread, frame, facts))
         for call in self.finished:
             call(sink, frame, now)
         if now - self._sampled > SAMPLES:

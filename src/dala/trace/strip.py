@@ -10,7 +10,7 @@ from collections import deque
 from itertools import takewhile
 from os import getpid
 from time import monotonic
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dala import forks
 from dala.trace.colors import color
@@ -105,7 +105,7 @@ class FrameStrip:
         gaps = sorted(frame.ms for frame in self.frames)
         return gaps[len(gaps) // 2]
 
-    def json(self) -> dict[str, object]:
+    def json(self) -> dict[str, Any]:
         """Return the strip for a page: milliseconds before now, of the frame, and by stage."""
         return {
             "budget": round(self.line, 3),
@@ -155,7 +155,7 @@ class StripOnDemand:
         self._asked = 0.0
         self._guard = forks.lock()
 
-    def json(self) -> dict[str, object]:
+    def json(self, budget: float | None = None) -> dict[str, Any]:
         """Return the strip; the first call starts a trace, unless one runs."""
         with self._guard:
             self._asked = monotonic()
@@ -165,6 +165,7 @@ class StripOnDemand:
                 from dala.trace.session import TraceRun
 
                 self._run = TraceRun(None, self._strip.seconds + 2, False).start(lent=self._end)
+            self._strip.budget = budget
             self._strip.update()
             return self._strip.json()
 

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from pathlib import Path
+
+import pytest
 from playwright.sync_api import expect
 
+from dala.studio.picture.h264 import H264Encoder
+from dala.trace.export import read
+from dala.trace.report import TraceReport
 from tests.studio.page.driver import Driver
 
 
@@ -83,6 +91,47 @@ def test_loop_region_by_dragging_and_keys(moving: Driver) -> None:
     page.get_by_test_id("canvas").focus()
     page.keyboard.press("i")
     expect(first).to_have_accessible_name("Loop from 0:00.70")
+
+
+def test_frame_times_are_shown_and_a_trace_is_saved(
+    moving: Driver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = moving.page
+    moving.studio.do("loop", **{"from": 0, "to": 3})
+    page.keyboard.press("t")
+    page.get_by_test_id("trace").click()
+    expect(page.get_by_test_id("trace")).to_have_attribute("aria-pressed", "true")
+    begin = moving.frames()
+    page.get_by_test_id("canvas").focus()
+    page.keyboard.press("Space")
+    moving.wait_frames(begin + 8)
+    encode, slowed = H264Encoder.encode, threading.Event()
+
+    def slow(*given: object, **named: object) -> object:
+        if not slowed.is_set():
+            time.sleep(0.3)
+            slowed.set()
+        return encode(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(H264Encoder, "encode", slow)
+    moving.until(slowed.is_set)
+    moving.wait_frames(begin + 12)
+    strip = page.get_by_test_id("strip")
+    moving.until(lambda: int(strip.get_attribute("data-frames") or 0) >= 10)
+    expect(strip).to_contain_text("encode")
+    page.get_by_test_id("trace").click()
+    job = page.get_by_test_id("job")
+    expect(job).to_have_attribute("data-state", "done")
+    expect(job).to_contain_text("frames late by more than 8 ms")
+    with page.expect_download() as info:
+        job.get_by_role("link", name="Download").click()
+    info.value.save_as(tmp_path / "trace.json")
+    events, threads, _ = read(tmp_path / "trace.json")
+    assert {"decode", "draw", "encode", "network", "present", "done"} <= {r[0] for _, r in events}
+    report = TraceReport(events, threads, tolerance=150)
+    assert report.causes[0].stage == "encode", str(report)
+    page.keyboard.press("t")
+    expect(strip).to_have_count(0)
 
 
 def test_picture_has_no_time_line(picture: Driver) -> None:

@@ -13,7 +13,7 @@ export const catalogue = signal<Catalogue>({
 export const status = signal<Status>("connecting");
 export const state = signal<StudioState>({
   version: 0, tabs: [], active: null, chain: [], scene: null, playing: false, time: 0, loop: null,
-  undo: false, redo: false, result: null, viewers: 1, folders: [],
+  undo: false, redo: false, result: null, viewers: 1, folders: [], tracing: false,
 });
 export const stats = signal<Stats>({ cards: {}, total: 0 });
 export const charts = signal<Charts>({});
@@ -32,6 +32,8 @@ export function closeDialog(name: DialogName): void {
 }
 export const code = signal<{ title: string; text: string }>({ title: "", text: "" });
 export const panel = signal<"chain" | "scene">("chain");
+/** Whether the times of frames are shown. */
+export const timing = signal(false);
 export const drawer = signal<null | "kernel" | "tracks">(null);
 
 export const tab = computed(() => state.value.tabs.find((each) => each.id === state.value.active) ?? null);

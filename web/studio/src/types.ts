@@ -150,6 +150,15 @@ export interface StudioState {
   result: { width: number; height: number } | null;
   viewers: number;
   folders: string[];
+  tracing: boolean;
+}
+
+/** The frames of the last seconds: milliseconds ago, since the one before, and by stage. */
+export interface FrameTimes {
+  budget: number;
+  seconds: number;
+  colors: { [stage: string]: string };
+  frames: [ago: number, ms: number, stages: { [stage: string]: number }][];
 }
 
 export interface Stats {

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from dala.arguments.paths import missing_file
 from dala.errors import ParameterError, error_line
 from dala.media.video.suffixes import PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from dala.typing import NDArray
@@ -83,7 +84,7 @@ def expand(names: Sequence[str], videos: bool = False) -> tuple[list[Path], bool
                 raise FileNotFoundError(f"no file matches {name!r}.")
             found += matching
         else:
-            raise FileNotFoundError(f"there is no file {name!r}.")
+            raise missing_file(name)
     return found, many
 
 

@@ -6,9 +6,10 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
+import dala
 from dala.errors import ParameterError
 from dala.options import check_all
-from dala.studio.catalogue.parameters import JsonObject
+from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.studio.commands.registry import PageRequest, command
 from dala.studio.folders import kind_of
 from dala.studio.home.jobs import StudioJob
@@ -129,6 +130,38 @@ def _options(request: PageRequest) -> dict[str, Any]:
     if not isinstance(given, dict):
         request.fail("options", "an object")
     return check_all("render", render_options(), given)
+
+
+@command
+def trace(request: PageRequest) -> JsonObject | None:
+    """Start a trace, or end it, which is a job: it offers the file and says why frames were late.
+
+    Raises:
+        DalaError: another trace runs.
+    """
+    session, ended = request.session, request.session.trace
+    if request.flag("on", ended is None):
+        if ended is None:
+            session.trace = dala.trace(session.new_result("trace.json")).start()
+        return None
+    if ended is None or ended.path is None:
+        return None
+    session.trace, target = None, ended.path
+
+    def run(job: StudioJob) -> JsonObject:
+        ended.stop()
+        notes: list[Json] = [*str(ended.report()).splitlines()]
+        return {"download": session.offer(target), "notes": notes}
+
+    return {"job": session.jobs.start("Trace", run)}
+
+
+@command
+def strip(request: PageRequest) -> JsonObject:
+    """Return the times of the last seconds' frames, and what each waited for."""
+    tab = request.session.active
+    rate = None if tab is None else tab.source.rate
+    return request.session.strip.json(1000 / float(rate or 30))
 
 
 @command

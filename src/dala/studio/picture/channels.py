@@ -18,6 +18,7 @@ from dala.studio.picture.charts import histogram, waveform
 from dala.studio.picture.h264 import SMALLEST, H264Encoder
 from dala.studio.picture.moment import Region, RenderedMoment
 from dala.studio.viewer import View, Viewer
+from dala.trace.recorder import OFF, Here, tracer
 from dala.typing import NDArray
 
 #: Quality of JPEG pictures.
@@ -90,6 +91,8 @@ class Publisher(PictureThread):
         self._viewers = viewers
         self._device = device
         self._moment: RenderedMoment | None = None
+        #: Who rendered it, in a trace.
+        self._putter: Here = (None, 0, 0)
         self._channels: dict[ChannelKey, _Channel] = {}
         self._seq = itertools.count(1)
         self._charted = 0.0
@@ -105,6 +108,8 @@ class Publisher(PictureThread):
         """Replace the newest moment."""
         with self._changed:
             self._moment = moment
+            if tracer.on:
+                self._putter = tracer.here()
             self._changed.notify_all()
 
     @property
@@ -124,12 +129,18 @@ class Publisher(PictureThread):
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._closed and not self._due():
-                    self._changed.wait(_CHARTS if self._late_charts() else None)
+                with tracer.wait("idle") if tracer.on else OFF as waited:
+                    while not self._closed and not self._due():
+                        self._changed.wait(_CHARTS if self._late_charts() else None)
+                    if tracer.on:
+                        ended = [self._putter, *(v.trace.shown for v in self._viewers())]
+                        waited.woken(max(ended, key=lambda here: here[2]))
                 if self._closed:
                     return
                 moment = self._moment
             assert moment is not None
+            if tracer.on:
+                tracer.frame = moment.frame
             try:
                 self._serve(moment)
                 self.error = ""
@@ -184,7 +195,7 @@ class Publisher(PictureThread):
         channel.synced |= ids
         self.count += 1
         for viewer in viewers:
-            viewer.send_picture(channel.seq, channel.messages)
+            viewer.send_picture(channel.seq, channel.messages, moment.due)
 
     def _encode(
         self, key: ChannelKey, channel: _Channel, ids: set[int], moment: RenderedMoment
@@ -196,7 +207,8 @@ class Publisher(PictureThread):
         channel.before, channel.synced = channel.synced, set()
         channel.messages = []
         for which in ("before", "after") if split else ("after",):
-            pixels = moment.shown(which, region, width, height, opaque=codec != "rgba")
+            with tracer.span("convert", "for pages") if tracer.on else OFF:
+                pixels = moment.shown(which, region, width, height, opaque=codec != "rgba")
             header: JsonObject = {
                 "seq": channel.seq,
                 "tab": moment.tab,
@@ -215,10 +227,12 @@ class Publisher(PictureThread):
                     encoder = H264Encoder(width, height, device=self._device)
                     channel.encoders[which] = encoder
                     channel.key = True
-                data, is_key = encoder.encode(pixels, force_key=channel.key)
+                with tracer.span("encode", codec) if tracer.on else OFF:
+                    data, is_key = encoder.encode(pixels, force_key=channel.key)
                 header |= {"codec": encoder.codec, "key": is_key}
             elif codec == "jpeg":
-                data = jpeg(pixels)
+                with tracer.span("encode", codec) if tracer.on else OFF:
+                    data = jpeg(pixels)
             else:
                 data = pixels.tobytes()
             channel.messages.append(packed(header, data))

@@ -52,6 +52,9 @@ class RenderedMoment:
     before: ImageLike
     after: ImageLike
     device: str | None = None
+    #: When it had to be shown, by ``monotonic``, and its number in a trace.
+    due: float = 0.0
+    frame: int | None = None
     _made: dict[str, NDArray] = field(default_factory=dict)
     _scaled: dict[tuple[str, Region, int, int, bool], NDArray] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=forks.lock)

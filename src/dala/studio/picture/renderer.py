@@ -6,6 +6,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from math import inf
 from time import monotonic, perf_counter
 from typing import Final
 
@@ -19,6 +20,7 @@ from dala.studio.document.tab import Tab
 from dala.studio.picture.channels import PictureThread, Publisher
 from dala.studio.picture.moment import RenderedMoment
 from dala.studio.viewer import Viewer
+from dala.trace.recorder import OFF, traced, tracer
 from dala.typing import ImageLike
 
 #: Seconds between messages with statistics, and between measurements of each card.
@@ -57,6 +59,8 @@ class StudioRenderer(PictureThread):
         #: Held while a tab renders; a thread that closes or edits a source takes it.
         self.busy = forks.rlock()
         self._dirty = True
+        #: When something changed that no picture shows yet, by ``monotonic``.
+        self._asked = inf
         self._numbers = itertools.count(1)
         self._prepared: tuple[Tab, tuple[Card, ...], list[ReadyCard]] | None = None
         #: Cards that failed on a picture, by their ids, and the problem; a change clears them.
@@ -80,6 +84,7 @@ class StudioRenderer(PictureThread):
     def change(self) -> None:
         """Render again, as something changed."""
         with self._changed:
+            self._asked = min(self._asked, monotonic())
             self._dirty = self._stale = True
             self._changed.notify_all()
 
@@ -123,9 +128,10 @@ class StudioRenderer(PictureThread):
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._closed and (wait := self._wait()) != 0:
-                    if not self._changed.wait(wait) and not self._closed:
-                        break
+                with tracer.wait("idle") if tracer.on else OFF:
+                    while not self._closed and (wait := self._wait()) != 0:
+                        if not self._changed.wait(wait) and not self._closed:
+                            break
                 if self._closed:
                     return
                 dirty, self._dirty = self._dirty, False
@@ -137,7 +143,7 @@ class StudioRenderer(PictureThread):
                     self._report(tab)
                 elif dirty:
                     with self._changed:
-                        self._dirty = True  # until someone looks
+                        self._dirty, self._asked = True, inf  # until someone looks
             except Exception as error:  # the thread outlives whatever a picture did
                 self._tell(describe_error(error))
 
@@ -185,15 +191,21 @@ class StudioRenderer(PictureThread):
     def _number(self, tab: Tab) -> int:
         return int(self._seconds(tab) * (tab.source.rate or _STILLS))
 
+    @traced("draw", "the picture", new=True)
     def _render(self, tab: Tab, dirty: bool) -> None:
         late = not any(v.has_room for v in self._viewers())
         if late and not dirty and tab.playing:
             self._frame = tab.id, self._number(tab)
             self.dropped += 1
+            if tracer.on:
+                tracer.dropped("studio", self.dropped)
             return
         with self.busy:
-            time = tab.time()
+            time, now = tab.time(), monotonic()
             self._frame = tab.id, self._number(tab)
+            asked, self._asked = min(self._asked, now), inf
+            if not dirty:  # the clock asked for it
+                asked = now - self._seconds(tab) % (1 / float(tab.source.rate or _STILLS))
             if tab.playing and tab.source.rate and not tab.source.live:
                 time = Fraction(self._frame[1]) / tab.source.rate  # the picture's own time
             before = tab.source.at(time)
@@ -202,13 +214,16 @@ class StudioRenderer(PictureThread):
                     with self._changed:
                         self._frame = None
                 return
+            if tracer.on:
+                tracer.frame = getattr(before, "trace_id", None) or tracer.frame
             links, problems = self._links(tab)
             begun = perf_counter()
-            now = float(time) if tab.source.rate is not None else self._seconds(tab)
-            after = self._processed(tab, before, links, problems, Instant(now, self._frame[1]))
+            seconds = float(time) if tab.source.rate is not None else self._seconds(tab)
+            after = self._processed(tab, before, links, problems, Instant(seconds, self._frame[1]))
             moment = RenderedMoment(
-                next(self._numbers), tab.id, time, before, after, self._runner.device
-            )
+                next(self._numbers), tab.id, time, before, after, self._runner.device, asked,
+                tracer.frame if tracer.on else None,
+            )  # fmt: skip
             size = moment.size  # waits for the device
             self._total = (perf_counter() - begun) * 1e3
             self._last = tab, before, links

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import {
   card, connection, currentGesture, declarations, dialog, node, panel, player, selectedNode, setParam,
-  state, stats, status, tab,
+  state, stats, status, tab, timing,
 } from "../store";
 import type { Card, Param } from "../types";
 import { useEdited } from "../controls/edited";
@@ -12,6 +12,7 @@ import { corners, dragNode } from "../scene/selection";
 import { Icon } from "../ui/icons";
 import { drag, useSize } from "../ui/parts";
 import { Scopes } from "./charts";
+import { Strip } from "./strip";
 import { paint } from "./draw";
 import {
   panBy, pictureSize, placement, setSplit, split, stageSize, tellView, toPicture, zoom,
@@ -245,6 +246,7 @@ export function Stage(): JSX.Element {
       {!empty && panel.value === "chain" && card.value ? <Handles owner={card.value} /> : null}
       {!empty && panel.value === "scene" && corners.value ? <Outline points={corners.value} /> : null}
       {!empty ? <Scopes /> : null}
+      {timing.value ? <Strip /> : null}
       {current?.error ? (
         <p class="stage-error" role="alert">
           <Icon name="alert" /> {current.error}

@@ -1,6 +1,6 @@
 // What changes only how the picture is looked at.
 import type { JSX } from "preact";
-import { tab } from "../store";
+import { ask, state, tab, timing } from "../store";
 import { IconButton } from "../ui/parts";
 import { placement, setSplit, split, toggleChart, wantedCharts, zoom, zoomBy, zoomTo } from "./geometry";
 
@@ -33,6 +33,20 @@ export function Toolbar(): JSX.Element {
         pressed={wantedCharts.value.includes("waveform")}
         disabled={!current}
         onClick={() => toggleChart("waveform")}
+      />
+      <IconButton
+        icon="pulse"
+        label="Times of frames"
+        keys="T"
+        pressed={timing.value}
+        onClick={() => (timing.value = !timing.value)}
+      />
+      <IconButton
+        icon="record"
+        label={state.value.tracing ? "End the trace" : "Trace: record why frames are late"}
+        pressed={state.value.tracing}
+        testid="trace"
+        onClick={() => void ask("trace", { on: !state.value.tracing })}
       />
       <span class="divider" />
       <button type="button" class="icon-button" aria-label="Zoom out" title="Zoom out (-)" disabled={!current} onClick={() => zoomBy(1 / 1.5)}>

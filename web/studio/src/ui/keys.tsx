@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { setSplit, split, toggleChart, zoomBy, zoomTo } from "../picture/geometry";
 import { duration, loopEdge, seek, step, toggleLoop, togglePlay } from "../picture/timeline";
-import { ask, dialog, state, tab } from "../store";
+import { ask, dialog, state, tab, timing } from "../store";
 import { saveScene } from "../home/home";
 import { Dialog } from "./parts";
 
@@ -17,6 +17,7 @@ const LIST: [string, string][] = [
   ["L", "Loop on or off"],
   ["B", "Compare with the original"],
   ["H and W", "Histogram, waveform"],
+  ["T", "Times of frames, and what they waited for"],
   ["+ and -", "Zoom in or out"],
   ["0 and 1", "Fit, 100 %"],
   ["?", "This list"],
@@ -62,6 +63,7 @@ export function onKey(event: KeyboardEvent): void {
     case "b": if (tab.value) setSplit(split.value === null ? 0.5 : null); break;
     case "h": toggleChart("histogram"); break;
     case "w": toggleChart("waveform"); break;
+    case "t": timing.value = !timing.value; break;
     case "+": case "=": zoomBy(1.5); break;
     case "-": zoomBy(1 / 1.5); break;
     case "0": zoomTo(null); break;

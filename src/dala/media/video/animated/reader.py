@@ -278,6 +278,9 @@ class AnimationReader(Reader):
         number, self._frame = self._frame, len(self._file.facts.delays)
         return VideoError(f"video: {self.name!r} is damaged after {number} frames ({why}).")
 
+    def _find_times(self) -> list[Fraction]:
+        return [time * self._file.unit for time in self._file.times[:-1]]
+
     def _restart(self, at: Fraction | None) -> None:
         file, self._ended = self._file, False
         last = len(file.facts.delays) - 1
