@@ -360,7 +360,7 @@ class Parser:
         return left
 
     def _counted(self, count: int) -> int:
-        """Count one more of what is translated by recursion."""
+        """Count one more level of recursion."""
         if count >= MAX_NESTED:
             self.fail(f"more than {MAX_NESTED} of these stand in a row", "Use variables.")
         return count + 1
