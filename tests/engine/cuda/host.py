@@ -238,6 +238,7 @@ class HostApi:
     def __init__(self) -> None:
         self._memory: dict[int, Any] = {}
         #: Which streams waited for which: ours for another, or another for ours.
+        self.registered: set[int] = set()
         self.order: list[tuple[str, int]] = []
 
     def close(self) -> None:
@@ -250,6 +251,12 @@ class HostApi:
         return address
 
     allocate_host = allocate
+
+    def register(self, address: int, nbytes: int) -> None:
+        self.registered.add(address)
+
+    def unregister(self, address: int, held: object = None) -> None:
+        self.registered.discard(address)
 
     def free(self, address: int) -> None:
         del self._memory[address]

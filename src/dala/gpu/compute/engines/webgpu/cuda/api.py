@@ -52,6 +52,7 @@ class CudaApi:
         self._context = self._ask("cuDevicePrimaryCtxRetain", self._device)
         self.enter()
         self._stream = self._ask("cuStreamCreate", cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        self._registered: set[int] = set()
         self._packed = ctypes.create_string_buffer(PARAMETER_BYTES)
         self._bytes = ctypes.c_size_t()
         self._extra = (ctypes.c_void_p * 5)(
@@ -70,6 +71,8 @@ class CudaApi:
 
     def close(self) -> None:
         """Release the stream and the context."""
+        for address in list(self._registered):
+            self.unregister(address)
         self._ask("cuStreamDestroy", self._stream)
         self._ask("cuDevicePrimaryCtxRelease", self._device)
 
@@ -85,6 +88,16 @@ class CudaApi:
     def allocate_host(self, nbytes: int) -> int:
         """Return new memory of the host, from and to which the GPU copies directly."""
         return int(self._ask("cuMemHostAlloc", nbytes, 1))  # also for other contexts
+
+    def register(self, address: int, nbytes: int) -> None:
+        """Let the GPU copy directly from and to memory of the host."""
+        self._ask("cuMemHostRegister", address, nbytes, 1)  # also for other contexts
+        self._registered.add(address)
+
+    def unregister(self, address: int, held: object = None) -> None:
+        """End that; ``held`` is kept until then."""
+        self._registered.discard(address)
+        self._ask("cuMemHostUnregister", address)
 
     def free(self, address: int) -> None:
         """Release memory of the GPU, once work with it has ended."""
