@@ -115,6 +115,30 @@ def test_results_outlive_the_device_and_blocks_are_reused(engine, monkeypatch):
     assert np.array_equal(small, data)
 
 
+def test_plans_that_repeat_become_graphs(engine):
+    """Their results follow inputs, parameters and buffers that change."""
+    api = engine.device.native.api
+    a, b = (compute.buffer(RNG.random((20, 20), np.float32), device=engine.id) for _ in range(2))
+    between, out, other = (compute.buffer_zeros((20, 20), device=engine.id) for _ in range(3))
+    pipeline = Pipeline()
+    for inputs, output in (([a, b], between), ([between, b], out)):
+        pipeline.add({"op": "run_kernel", "kernel": "matmul", "inputs": inputs, "output": output})
+    launched = []
+    for turn in range(8):
+        if turn == 4:
+            a.write(RNG.random((20, 20), np.float32))  # the same plan, other numbers
+        if turn == 5:
+            pipeline.rebind(out, other)
+        engine.synchronize()
+        before = api.graphs
+        pipeline.run()
+        engine.synchronize()
+        launched.append(api.graphs - before)
+        wanted = a.numpy() @ b.numpy() @ b.numpy()
+        np.testing.assert_allclose((other if turn > 4 else out).numpy(), wanted, rtol=1e-5)
+    assert launched == [0, 1, 1, 1, 1, 0, 1, 1]
+
+
 def test_times_of_dispatches(engine):
     image = compute.buffer(PICTURE, dtype="u8", device=engine.id)
     with engine.profile() as times:

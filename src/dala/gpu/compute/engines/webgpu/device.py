@@ -250,6 +250,7 @@ class NativeDevice:
     def dispatch_all(self, dispatches: Sequence[Dispatch], scratch: Sequence[DeviceBuffer]) -> None:
         """Record dispatches; ``scratch`` has memory while they run."""
         given: list[DeviceBuffer] = []
+        self.hold(1)
         try:
             for buffer in scratch:
                 self.allocate(buffer, zero=False)
@@ -257,6 +258,7 @@ class NativeDevice:
             for one in dispatches:
                 self.dispatch(*one)
         finally:
+            self.hold(-1)
             for buffer in given:
                 self.release(buffer)
 
@@ -296,7 +298,9 @@ class NativeDevice:
 
     def hold(self, more: int) -> None:
         """Defer submits while the sum of ``more`` is positive; a wait submits anyway."""
-        self._held += more
+        before, self._held = self._held, self._held + more
+        if (before > 0) != (self._held > 0):
+            self.calls.mark_plan(self._encoder, not before)
 
     def start_timing(self) -> Timer | None:
         """Start timing; return None if a timer is running or the device has no timestamps."""
