@@ -105,6 +105,8 @@ def shown(clip, out, slow):
 
 def on_gpu(clip, out, slow):
     """A pass of a GPU is slow by itself: the time is the device's own."""
+    if not GPUS:
+        pytest.skip("no adapter")
     spin, rounds = slow_kernel()
     with video.open(clip, device=GPUS[0]) as reader, video.write(out, fps=30) as sink:
         for n, frame in enumerate(reader):
@@ -169,7 +171,7 @@ DELAYED = [
     (composed, "encode", ""),
     (sent, "network", ""),
     (shown, "present", "browser"),
-    pytest.param(on_gpu, "pass", "", marks=pytest.mark.skipif(not GPUS, reason="no adapter")),
+    pytest.param(on_gpu, "pass", "", marks=pytest.mark.long),
 ]
 
 
@@ -205,8 +207,6 @@ def test_names_the_stage_that_was_delayed(clip, tmp_path, delayed, run, stage, n
 def test_names_random_delays(clip, tmp_path, delayed, seed):
     chance = random.Random(seed)
     run, stage, name = [getattr(one, "values", one) for one in DELAYED][seed % len(DELAYED)]
-    if run is on_gpu and not GPUS:
-        pytest.skip("no adapter")
     warmed(run, clip)
     at, seconds = chance.randint(5, 25), chance.uniform(0.5, 1.5)
     named(run, stage, name, clip, tmp_path / "out.mp4", delayed, at, seconds)

@@ -42,8 +42,9 @@ def start(seconds=1e6, spill=None):
 # where no trace runs ------------------------------------------------------------------------------
 def _sites():
     for path in ROOT.rglob("*.py"):
-        if path.parent != ROOT / "trace":
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if path.parent != ROOT / "trace" and "tracer" in text:
+            yield path, ast.parse(text)
 
 
 def _guarded(tree):
