@@ -195,10 +195,10 @@ def test_an_input_is_not_replaced(folder, capsys):
 
 
 def test_the_help_lists_every_transition():
-    from dala.cli.concat import EXAMPLES
+    from dala.cli import help_parts
     from dala.media.transitions import TRANSITIONS
 
-    assert all(name in EXAMPLES for name in TRANSITIONS)
+    assert all(name in help_parts("concat")[1] for name in TRANSITIONS)
 
 
 def test_sound_of_a_transition(folder, tmp_path, capsys):

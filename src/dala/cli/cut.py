@@ -1,4 +1,16 @@
-"""Cut a part out of a video or sound, without encoding it again where the cut allows it."""
+"""Cut a part out of a video or sound, without encoding it again where the cut allows it.
+
+examples:
+  dala cut in.mp4 --from 10 --to 20 -o out.mp4
+  dala cut in.mp4 --from 00:01:30.5 --duration 12 -o out.mp4
+  dala cut in.mp4 -o sound.mp3                      the sound alone; of sound files, too
+  dala cut in.mp4 --from 10 -o rest.mp4 --copy      begin at the key frame before, encode nothing
+
+The result has exactly the frames shown from --from on and before --to, and their sound. If the
+first of them is a key frame, they are copied as they are. Else, in H.264, only those up to the
+next key frame are encoded again and the rest is copied; in other codecs, all are encoded. The
+command says which, and why.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +25,6 @@ from dala.cli.common.arguments import Options, Report, argument, show, switch
 from dala.cli.common.joined import ENCODING, joined
 from dala.cli.common.signals import stopping
 from dala.errors import ParameterError
-
-EXAMPLES: Final = """\
-examples:
-  dala cut in.mp4 --from 10 --to 20 -o out.mp4
-  dala cut in.mp4 --from 00:01:30.5 --duration 12 -o out.mp4
-  dala cut in.mp4 -o sound.mp3                      the sound alone; of sound files, too
-  dala cut in.mp4 --from 10 -o rest.mp4 --copy      begin at the key frame before, encode nothing
-
-The result has exactly the frames shown from --from on and before --to, and their sound. If the
-first of them is a key frame, they are copied as they are. Else, in H.264, only those up to the
-next key frame are encoded again and the rest is copied; in other codecs, all are encoded. The
-command says which, and why.
-"""
-
 
 USAGE: Final = "dala cut IN --from TIME --to TIME -o OUT [options]"
 ARGUMENTS: Final[Options] = {
