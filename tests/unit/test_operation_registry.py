@@ -36,7 +36,8 @@ class OnHost(Unknown):
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda k: k.name)
 @pytest.mark.parametrize("engine", [cpu_ops, webgpu_ops], ids=["cpu", "webgpu"])
 def test_every_operation_is_implemented_lowered_or_a_host_operation(engine, operation):
-    assert type(operation).define is not Operation.define  # the reference engine runs it
+    # The reference engine runs the one or the other.
+    assert operation.define or type(operation).lower is not Operation.lower
     domain = type(operation).__module__.rpartition(".")[2]
     found = engine.IMPLEMENTATIONS.find(operation.code or operation.name, domain)
     assert found or operation.host or type(operation).lower is not Operation.lower

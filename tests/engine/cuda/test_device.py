@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
@@ -109,6 +113,41 @@ def test_a_fault_asks_for_a_new_process(engine, monkeypatch):
     with pytest.raises(DeviceLostError, match=r"ILLEGAL_ADDRESS.*Restart the process"):
         own.synchronize()
     own.close()
+
+
+def test_a_thread_that_dies_rejects_all_work(engine):
+    own = WebGPUEngine(engine.adapter)
+    state = own.allocate(64, zero=True)
+    own.owner.post(sys.exit, "gone")
+    for call in (own.synchronize, own.stats, lambda: own.download(state)):
+        with suppress(DeviceLostError):  # the first may be enqueued before
+            call()
+    with pytest.raises(DeviceLostError, match=r"was lost \(its thread ended: SystemExit: gone"):
+        own.synchronize()
+    own.close()
+
+
+WITHOUT_WGPU = """
+import sys
+sys.modules["wgpu"] = None
+from dala.gpu.compute.engines.webgpu.cuda import adapters, device
+from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+from tests.engine.cuda.conftest import GPU
+from tests.engine.cuda.host import HostApi, compile_for_host
+adapters.CudaApi, device.compile_shader = lambda ordinal: HostApi(), compile_for_host
+engine = WebGPUEngine(adapters.describe(0, GPU))
+state = engine.allocate(1 << 21, zero=True)
+with engine.profile() as times:
+    engine.copy(state, engine.allocate(1 << 21, zero=False))
+print(len(times.seconds), bytes(engine.download(state)).count(0))
+"""
+
+
+def test_wgpu_is_not_needed():
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_WGPU], capture_output=True, text=True, timeout=60
+    )
+    assert (ran.stdout, ran.stderr) == (f"1 {1 << 21}\n", "")
 
 
 def test_memory_is_kept_until_the_work_has_ended(engine, monkeypatch):

@@ -1,19 +1,18 @@
 """Operations: kernels with hand-written engine code, for work that the language expresses badly.
 
-Users run them like any other kernel: by name, in pipelines, asynchronously. Each operation is
-defined in NumPy; the reference engine runs that definition. The other engines have code for it
-under ``engines/cpu/ops`` and ``engines/webgpu/ops``, or the operation is *lowered* to a kernel of
-the language, or both. In a pipeline the lowered kernel is fused with its neighbors; on its own, an
-operation runs the engine code.
+Users run them like any other kernel: by name, in pipelines, asynchronously. An operation has one
+definition: a kernel of the language that it is *lowered* to, or where the language cannot say it, a
+function of NumPy. The reference engine runs the definition. The other engines have code under
+``engines/cpu/ops`` and ``engines/webgpu/ops``, or run the kernel. In a pipeline the kernel is fused
+with its neighbors; on its own, an operation runs the engine code.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVar
+from typing import ClassVar, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -58,8 +57,8 @@ class Operation(Runnable):
     """A kernel with engine code. Subclass it in a module of kernels.
 
     A subclass declares its inputs and parameters as class attributes, the shape and dtype of the
-    output in :meth:`result` (and :meth:`fit`, if several fit), and its definition in NumPy in
-    :meth:`define`.
+    output in :meth:`result` (and :meth:`fit`, if several fit), and its definition: a kernel in
+    :meth:`lower`, or code in NumPy in ``define``.
 
     >>> from dala.gpu.compute.kernel import get
     >>> blur = get("blur")
@@ -110,21 +109,13 @@ class Operation(Runnable):
         """Return the values that engines take, of a call whose output is that of :meth:`result`."""
         return values
 
-    if TYPE_CHECKING:
-        # A subclass names its arrays, as in ``define(self, task, a, b)``.
-        define: Callable[..., NDArray]
-    else:
-
-        @abstractmethod
-        def define(self, task: Task, *arrays: NDArray) -> NDArray:
-            """Compute the result with NumPy: the definition, which the reference engine runs.
-
-            Arrays have their stored dtype. Floats returned for a u8 output are rounded (halves up)
-            and clamped.
-            """
+    #: ``define(self, task, *arrays)`` computes the result with NumPy: the definition of tasks that
+    #: no kernel of the language defines. Arrays have their stored dtype. Floats returned for a u8
+    #: output are rounded (halves up) and clamped.
+    define: Callable[..., NDArray] | None = None
 
     def lower(self, task: Task) -> Lowered:
-        """Return an equivalent kernel of the language and its parameters, or None."""
+        """Return the kernel of the language that defines a task, and its parameters, or None."""
         return None
 
     # definitions --------------------------------------------------------------------------------
@@ -242,14 +233,15 @@ class Operation(Runnable):
         task = self._task(engine, inputs, output, dict(self.check_params(params)))
         self._check_apart(inputs, output)
         shared = any(b.storage(self.name).foreign for b in (*inputs, output))
-        lowered = None if engine.backend == "reference" else self.lower(task)
+        lowered = self.lower(task)
         distinct = tuple(range(len(inputs)))
         if lowered is None:
             return BoundCall(engine, None, None, distinct, shared, task), ()
         kernel, values = lowered
         program, geometry = program_for(kernel.decl, inputs, output.shape, output.dtype)
         check_types(engine, self.name, program.types)
-        call = BoundCall(engine, program, geometry, distinct, shared, task)
+        own = None if engine.backend == "reference" else task
+        call = BoundCall(engine, program, geometry, distinct, shared, own)
         return call, pack(kernel.decl, program, values)
 
     def _task(
@@ -304,7 +296,7 @@ class Operation(Runnable):
             expected = f"'python' for the operation {self.name!r}"
             advice = "Each device has its own code for it."
             raise ParameterError.invalid("Kernel.source", "target", expected, target, advice)
-        return textwrap.dedent(inspect.getsource(type(self).define))
+        return textwrap.dedent(inspect.getsource(type(self).define or type(self).lower))
 
 
 #: Operations, by the name of the module that declares them.

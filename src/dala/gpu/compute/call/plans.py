@@ -67,7 +67,7 @@ class BoundCall:
             return None
         if 0 in task.output.shape:
             return _nothing
-        if any(0 in t.shape for t in task.inputs):
+        if task.define is not None and any(0 in t.shape for t in task.inputs):
             return run_on_host(self.engine, task)
         return self.engine.operate(task)
 

@@ -104,7 +104,7 @@ class Task:
     inputs: tuple[Tensor, ...]
     output: Tensor
     values: CheckedValues
-    define: Callable[..., NDArray]
+    define: Callable[..., NDArray] | None
     #: The module that declares the operation, without its package. An engine's code for it is in
     #: the module of that name, or in one named after the operation.
     domain: str = ""

@@ -7,16 +7,13 @@ HDR samples (HLG, PQ) are also converted to display values and back; the formula
 
 from __future__ import annotations
 
-import numpy as np
-
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.engines.sampling.light import HLG_PEAK, TO_BT2020
+from dala.gpu.compute.engines.sampling.light import HLG_PEAK
 from dala.gpu.compute.kernel import Kernel, text_kernel
 from dala.gpu.compute.kernels import deep_text, hdr, yuv
 from dala.gpu.compute.kernels.deep_text import LAYOUTS
 from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
-from dala.typing import NDArray
 
 MATRICES = (*yuv.WEIGHTS, "rgb")
 _BITS = Parameter("bits", "int", 10, 8, 16)
@@ -113,26 +110,6 @@ class Yuv16ToRgb(Operation):
             "curve": hdr.curve_numbers(peak),
         }
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        words = [np.ascontiguousarray(a).view("<u2").astype(np.float64) for a in arrays]
-        if len(words) == 2:
-            words = [words[0], words[1][..., :1], words[1][..., 1:]]
-        planes = [np.floor(w[..., 0] / (1 << task["shift"])) for w in words]
-        black, gain, middle, *shares = task["numbers"]
-        planes[1:] = [yuv.upsampled(p, task.output.shape, task["siting"]) for p in planes[1:]]
-        if task["planes"] == "yuv":
-            rv, gu, gv, bu = shares
-            luma, u, v = (planes[0] - black) * gain, planes[1] - middle, planes[2] - middle
-            rgb = np.stack([luma + rv * v, luma + gu * u + gv * v, luma + bu * u], axis=-1)
-        else:
-            order = (0, 0, 0) if task["planes"] == "gray" else (2, 0, 1)
-            rgb = np.stack([(planes[i] - black) * gain for i in order], axis=-1)
-        if task["transfer"] != "none":
-            light = hdr.coded_to_light(rgb, task["transfer"])
-            sdr = task["light"] == "sdr"
-            rgb = hdr.light_to_sdr(light, task["peak"]) if sdr else hdr.light_to_display(light)
-        return self.from_unit(task, self.with_alpha(task, rgb, rgb))
-
     def lower(self, task: Task) -> Lowered:
         text = deep_text.decoding_text(
             task["planes"], len(task.inputs), task["ratio"], task["siting"],
@@ -184,14 +161,6 @@ class DisplayToHdr(_Display):
         Parameter("primaries", "choice", "bt2020", choices=("bt2020", "bt709")),
     )
 
-    def define(self, task: Task, image: NDArray) -> NDArray:
-        pixels = image.astype(np.float64)
-        light = hdr.display_to_light(pixels[..., :3])
-        if task["primaries"] == "bt709":
-            light = light @ np.array(TO_BT2020).T
-        pixels[..., :3] = hdr.light_to_coded(light, task["transfer"])
-        return pixels
-
     def lower(self, task: Task) -> Lowered:
         return self._kernel(*hdr.encoding_text(task["transfer"], task["primaries"])), {}
 
@@ -218,12 +187,6 @@ class DisplayToSdr(_Display):
         wanted = self.result(inputs, values)
         self.want(output, Tensor(wanted.shape, "u8" if output.dtype == "u8" else "f32"))
         return {**values, "curve": hdr.curve_numbers(values["peak"])}
-
-    def define(self, task: Task, image: NDArray) -> NDArray:
-        pixels = image.astype(np.float64)
-        light = hdr.display_to_light(pixels[..., :3])
-        pixels[..., :3] = hdr.light_to_sdr(light, task["peak"])
-        return self.from_unit(task, pixels)
 
     def lower(self, task: Task) -> Lowered:
         names = ("knee", "top", "code")
@@ -285,18 +248,6 @@ class RgbToYuv16(Operation):
                 tuple(s * k for s in row) for row, k in zip(shares, scales, strict=True)
             ),
         }
-
-    def define(self, task: Task, rgb: NDArray) -> NDArray:
-        color = np.nan_to_num(self.as_unit(rgb[..., :3]), nan=0.0)
-        small = yuv.downsampled(color, LAYOUTS[task["layout"]], task["siting"])
-        made = []
-        for share, bias, of in zip(
-            task["shares"], task["biases"], (color, small, small), strict=True
-        ):
-            codes = np.floor(of @ np.array(share) + bias + 0.5)
-            made.append(np.clip(codes, 0.0, task["top"]).astype("<u2").reshape(-1))
-        flat = np.concatenate(made)
-        return np.append(flat, np.zeros(flat.size % 2, "<u2")).view("<u4")
 
     def lower(self, task: Task) -> Lowered:
         scale = 1.0 / 255.0 if task.inputs[0].dtype == "u8" else 1.0

@@ -36,38 +36,6 @@ Light = npt.NDArray[np.float64]
 
 
 # HLG and PQ -------------------------------------------------------------------------------------
-def hlg_to_scene(code: NDArray) -> Light:
-    """Return scene light, 0 to 1, of HLG values: the inverse OETF. Negative values keep their sign.
-
-    >>> float(hlg_to_scene(np.array(0.5)))
-    0.08333333333333333
-    """
-    x = np.asarray(code, np.float64)
-    high = (np.exp((np.maximum(x, 0.5) - HLG_C) / HLG_A) + HLG_B) / 12.0
-    return np.where(x > 0.5, high, x * np.abs(x) / 3.0)
-
-
-def scene_to_hlg(scene: NDArray) -> Light:
-    """Return HLG values of scene light: the OETF."""
-    e = np.asarray(scene, np.float64)
-    high = HLG_A * np.log(np.maximum(12.0 * e, 1.0) - HLG_B) + HLG_C
-    return np.where(e > 1.0 / 12.0, high, np.sign(e) * np.sqrt(3.0 * np.abs(e)))
-
-
-def pq_to_light(code: NDArray) -> Light:
-    """Return the light of PQ values, where 1.0 is 10,000 cd/m2: the EOTF.
-
-    Values above 1 have no meaning and count as 1; negative values keep their sign.
-
-    >>> round(float(pq_to_light(np.array(0.58))) * 10000)
-    202
-    """
-    x = np.asarray(code, np.float64)
-    q = np.minimum(np.abs(x), 1.0) ** (1.0 / PQ_M2)
-    light = (np.maximum(q - PQ_C1, 0.0) / (PQ_C2 - PQ_C3 * q)) ** (1.0 / PQ_M1)
-    return np.sign(x) * light
-
-
 def light_to_pq(light: NDArray | float) -> Light:
     """Return the PQ values of light, where 1.0 is 10,000 cd/m2: the inverse EOTF."""
     x = np.asarray(light, np.float64)
@@ -76,34 +44,6 @@ def light_to_pq(light: NDArray | float) -> Light:
 
 
 # light ------------------------------------------------------------------------------------------
-def coded_to_light(rgb: NDArray, transfer: str) -> Light:
-    """Return the light of HLG or PQ values of shape (..., 3); HLG by the OOTF at 1,000 cd/m2."""
-    if transfer == "pq":
-        return pq_to_light(rgb) * (PQ_PEAK / WHITE)
-    scene = hlg_to_scene(rgb)
-    luma = np.maximum(scene @ np.array(LUMA), DARK)[..., None]
-    return np.asarray(scene * luma**SYSTEM_GAMMA * (HLG_PEAK / WHITE))
-
-
-def light_to_coded(light: NDArray, transfer: str) -> Light:
-    """Return the HLG or PQ values of light: the inverse of :func:`coded_to_light`."""
-    if transfer == "pq":
-        return light_to_pq(light * (WHITE / PQ_PEAK))
-    shown = light * (WHITE / HLG_PEAK)
-    luma = np.maximum(shown @ np.array(LUMA), DARK ** (1.0 + SYSTEM_GAMMA))[..., None]
-    return scene_to_hlg(shown * luma ** (-SYSTEM_GAMMA / (1.0 + SYSTEM_GAMMA)))
-
-
-def light_to_display(light: NDArray) -> Light:
-    """Return display values of light: SDR white is 1.0, and negative values keep their sign."""
-    return np.asarray(np.sign(light) * np.abs(light) ** (1.0 / DISPLAY_GAMMA))
-
-
-def display_to_light(display: NDArray) -> Light:
-    """Return the light of display values."""
-    return np.asarray(np.sign(display) * np.abs(display) ** DISPLAY_GAMMA)
-
-
 # the tone curve ---------------------------------------------------------------------------------
 def curve_numbers(peak: float) -> tuple[float, float, float]:
     """Return the knee, the top and the PQ value of the peak, for the curve of BT.2390.
@@ -115,28 +55,6 @@ def curve_numbers(peak: float) -> tuple[float, float, float]:
     top = float(light_to_pq(WHITE / PQ_PEAK)) / code
     knee = 1.5 * top - 0.5 if peak > WHITE else 2.0
     return knee, top, code
-
-
-def compressed(light: NDArray, peak: float) -> Light:
-    """Compress light from a peak in cd/m2 to reference white: the EETF of BT.2390.
-
-    The curve applies to the largest of red, green and blue, and scales all three, so that hues
-    stay and nothing exceeds white.
-    """
-    knee, top, code = curve_numbers(peak)
-    most = np.maximum(light.max(axis=-1, keepdims=True), 0.0)
-    e = light_to_pq(most * (WHITE / PQ_PEAK)) / code
-    t = np.clip((e - knee) / (1.0 - knee), 0.0, 1.0)
-    t2, t3 = t * t, t * t * t
-    curve = (2 * t3 - 3 * t2 + 1) * knee + (t3 - 2 * t2 + t) * (1 - knee) + (3 * t2 - 2 * t3) * top
-    target = pq_to_light(curve * code) * (PQ_PEAK / WHITE)
-    return np.asarray(light * np.where(e > knee, target / np.where(most > 0.0, most, 1.0), 1.0))
-
-
-def light_to_sdr(light: NDArray, peak: float) -> Light:
-    """Return BT.709 display values from 0 to 1 of BT.2020 light, tone-mapped."""
-    made = compressed(light, peak) @ np.array(TO_BT709).T
-    return light_to_display(np.clip(made, 0.0, 1.0))
 
 
 # the same in the kernel language ----------------------------------------------------------------

@@ -11,12 +11,10 @@ import numpy as np
 from dala.gpu.compute.cube import SIZES
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.lookup import (
-    ByteLookup,
     byte_curves,
     byte_entries,
     byte_lookup,
     byte_places,
-    curved,
 )
 from dala.gpu.compute.kernel import Kernel, text_kernel
 from dala.gpu.compute.kernels.filter import picture_filter
@@ -112,30 +110,9 @@ class LutApply(Operation):
         return values
 
     def define(self, task: Task, image: NDArray, lut: NDArray) -> NDArray:
-        if (numbers := byte_lookup(task)) is not None:
-            return self._bytes(task, image, lut, numbers)
-        pixels = self.as_unit(image)
-        color = shaped = pixels[..., :3]
-        table = lut.astype(np.float64)
-        if count := task["shaper"]:
-            shaped = _curves(table[:count], color, task["shaper_min"], task["shaper_max"])
-            side = cube_side(lut.shape[0] - count)
-            table = table[count:].reshape(side, side, side, 3)
-        cell, part = _place(shaped, task["domain_min"], task["domain_max"], table.shape[0] - 1)
-        if table.ndim == 2:
-            found = _curves(table, color, task["domain_min"], task["domain_max"])
-        elif task["method"] == "trilinear":
-            found = _trilinear(table, cell, part)
-        else:
-            found = _tetrahedral(table, cell, part)
-        amount = task["amount"]
-        if amount != 1.0:
-            found = color + (found - color) * amount
-        return self.from_unit(task, self.with_alpha(task, found, pixels))
-
-    def _bytes(self, task: Task, image: NDArray, lut: NDArray, numbers: ByteLookup) -> NDArray:
         """Look up bytes in integers; see ``engines/lookup.py``."""
-        count = task["shaper"]
+        numbers, count = byte_lookup(task), task["shaper"]
+        assert numbers is not None  # else the kernel is the definition
         if lut.ndim == 2 and not count:
             curves = byte_curves(task, lut, numbers)
             color = np.stack([curves[c][image[..., c]] for c in range(3)], axis=-1)
@@ -150,7 +127,7 @@ class LutApply(Operation):
         cell = np.minimum(place >> 16, size - 2)
         part = place - (cell << 16)
         find = _trilinear if task["method"] == "trilinear" else _tetrahedral
-        found = find(entries, cell, part, 1 << 16) + numbers.keep * image[..., :3].astype(np.int64)
+        found = find(entries, cell, part) + numbers.keep * image[..., :3].astype(np.int64)
         color = np.clip((found >> numbers.shift) - numbers.below, 0, 255)
         return self.with_alpha(task, color, image, 255)
 
@@ -188,53 +165,31 @@ def _scaled(
     return low, tuple((size - 1) / (h - v) for v, h in zip(low, high, strict=True))
 
 
-def _place(
-    color: NDArray, low: tuple[float, ...], high: tuple[float, ...], last: int
-) -> tuple[NDArray, NDArray]:
-    """Return the entries below colors, and how far they are on the way to the next."""
-    lows, highs = np.array(low), np.array(high)
-    place = np.clip(np.nan_to_num((color - lows) / (highs - lows) * last, nan=0.0), 0.0, last)
-    cell = np.minimum(place.astype(np.int64), last - 1)
-    return cell, place - cell
-
-
-def _curves(
-    table: NDArray, color: NDArray, low: tuple[float, ...], high: tuple[float, ...]
-) -> NDArray:
-    found = curved(table, color.reshape(-1, 3).T, low, high)
-    return np.asarray(found.T.reshape(color.shape))
-
-
-def _trilinear(table: NDArray, cell: NDArray, part: NDArray, one: int = 1) -> NDArray:
-    """Interpolate between eight entries; integer weights, of which ``one`` is the sum, are rounded.
+def _trilinear(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
+    """Interpolate between eight entries; weights, whose sum is 65536, are rounded.
 
     The weight of a far corner is rounded, and its neighbor has what remains.
     """
     r, g, b = part[..., 0], part[..., 1], part[..., 2]
-    half = one // 2
-    both = r * g if one == 1 else r * g + half >> 16
+    both = r * g + 32768 >> 16
     found = np.zeros(cell.shape, part.dtype)
-    for corner, weight in enumerate((one - r - g + both, g - both, r - both, both)):
-        upper = weight * b if one == 1 else weight * b + half >> 16
+    for corner, weight in enumerate((65536 - r - g + both, g - both, r - both, both)):
+        upper = weight * b + 32768 >> 16
         i, j, k = cell[..., 0] + (corner >> 1), cell[..., 1] + (corner & 1), cell[..., 2]
         found += table[i, j, k] * (weight - upper)[..., None]
         found += table[i, j, k + 1] * upper[..., None]
     return np.asarray(found)
 
 
-def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray, one: int = 1) -> NDArray:
+def _tetrahedral(table: NDArray, cell: NDArray, part: NDArray) -> NDArray:
     """Interpolate from the near corner to the far one, along the axis of the largest part first."""
     order = np.argsort(-part, axis=-1, kind="stable")
     sizes = np.take_along_axis(part, order, axis=-1)
     at = cell.copy()
-    found = table[at[..., 0], at[..., 1], at[..., 2]] * (one - sizes[..., :1])
+    found = table[at[..., 0], at[..., 1], at[..., 2]] * (65536 - sizes[..., :1])
     for step in range(3):
-        np.put_along_axis(
-            at,
-            order[..., step : step + 1],
-            np.take_along_axis(at, order[..., step : step + 1], -1) + 1,
-            -1,
-        )
+        axis = order[..., step : step + 1]
+        np.put_along_axis(at, axis, np.take_along_axis(at, axis, -1) + 1, -1)
         left = sizes[..., step : step + 1] - (sizes[..., step + 1 : step + 2] if step < 2 else 0)
         found = found + table[at[..., 0], at[..., 1], at[..., 2]] * left
     return np.asarray(found)

@@ -20,7 +20,6 @@ from dala.gpu.compute.language import *
 from dala.gpu.compute.language import max, min
 from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
-from dala.typing import NDArray
 
 
 def _emboss_reach(values: dict[str, Any]) -> int:
@@ -371,17 +370,6 @@ class Median(Operation):
         self.want_image(inputs)
         return inputs[0]
 
-    def define(self, task: Task, img: NDArray) -> NDArray:
-        radius = task["radius"]
-        around = [(radius, radius)] * 2 + [(0, 0)] * (img.ndim - 2)
-        windows = np.lib.stride_tricks.sliding_window_view(
-            np.pad(img, around, "edge"), (2 * radius + 1,) * 2, (0, 1)
-        )
-        made: NDArray = np.median(windows.reshape(*img.shape, -1), axis=-1)
-        if img.ndim == 3 and img.shape[2] == 4:
-            made[..., 3] = img[..., 3]
-        return made
-
     def lower(self, task: Task) -> Lowered:
         radius = task["radius"]
         if radius == 0:
@@ -430,20 +418,6 @@ class Extremes(Operation):
                 "places", "an s32 array of shape (count, 2)", f"{inputs[1].dtype} {shape}"
             )
         return inputs[0]
-
-    def define(self, task: Task, img: NDArray, places: NDArray) -> NDArray:
-        reach = task["reach"]
-        around = [(reach, reach)] * 2 + [(0, 0)] * (img.ndim - 2)
-        wide = np.pad(img, around, "edge")
-        height, width = img.shape[:2]
-        shifted = [
-            wide[reach + dy : reach + dy + height, reach + dx : reach + dx + width]
-            for dx, dy in np.clip(places, -reach, reach).tolist()
-        ]
-        made: NDArray = (np.minimum if task["kind"] == "min" else np.maximum).reduce(shifted)
-        if img.ndim == 3 and img.shape[2] == 4:
-            made[..., 3] = img[..., 3]
-        return made
 
     def lower(self, task: Task) -> Lowered:
         return text_kernel("extremes", _EXTREME.format(kind=task["kind"])), {"reach": task["reach"]}

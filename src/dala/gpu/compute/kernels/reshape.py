@@ -143,9 +143,6 @@ class Gather(Operation):
     def derived(self, inputs: Inputs, output: Tensor, values: OperationValues) -> OperationValues:
         return {"axis": values["axis"] % len(inputs[0].shape)}
 
-    def define(self, task: Task, a: NDArray, index: NDArray) -> NDArray:
-        return np.asarray(np.take(a, index.astype(np.int64), axis=task["axis"], mode="clip"))
-
     def lower(self, task: Task) -> Lowered:
         a, index = task.inputs
         return _gather_kernel(len(a.shape), len(index.shape), task["axis"]), {}

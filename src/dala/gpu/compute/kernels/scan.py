@@ -9,7 +9,7 @@ import numpy as np
 
 from dala.gpu.compute.dtypes import NUMPY
 from dala.gpu.compute.engines.base import Task, Tensor
-from dala.gpu.compute.engines.sampling.levels import bytes_through_tables, dropped_bits
+from dala.gpu.compute.engines.sampling.levels import dropped_bits
 from dala.gpu.compute.kernel import Kernel, text_kernel
 from dala.gpu.compute.kernels.reduce import SUMS, layout, one_axis, saturated, want_dtype
 from dala.gpu.compute.lang.scalars import RANGES
@@ -261,22 +261,6 @@ class MapLevels(Operation):
         size = tile_size((height, width), (rows, columns))
         return {"size": size, "luma": values["of"] == "luma" and channels > 1}
 
-    def define(self, task: Task, image: NDArray, tables: NDArray) -> NDArray:
-        is_bytes = image.dtype == np.uint8
-        pixels = image.reshape(*image.shape[:2], -1)
-        made = pixels.astype(np.int64) if is_bytes else pixels.astype(np.float64) * 255.0
-        through = bytes_through_tables if is_bytes else _through_tables
-        colors = made[..., :3]
-        if task["luma"]:
-            luma = (colors @ np.array(LUMA_WEIGHTS if is_bytes else LUMA))[..., None]
-            if is_bytes:
-                luma = luma + (1 << 14) >> 15
-            made[..., :3] = colors + through(luma, tables, task["size"]) - luma
-        else:
-            made[..., :3] = through(colors, tables, task["size"])
-        found = np.clip(made, 0, 255) if is_bytes else made / 255.0
-        return np.asarray(found.reshape(image.shape))
-
     def lower(self, task: Task) -> Lowered:
         tall, wide = task["size"]
         gray = len(task.inputs[0].shape) == 2 or task.inputs[0].shape[2] == 1
@@ -288,29 +272,6 @@ class MapLevels(Operation):
             drop = dropped_bits((tall, wide))
             values = {"tall": max(tall, 1), "wide": max(wide, 1), "drop": drop}
         return kernel, values if tiled else {}
-
-
-def _through_tables(values: NDArray, tables: NDArray, size: tuple[int, int]) -> NDArray:
-    """Map values of 0 to 255, (height, width, n), through the tables of tiles of a size."""
-    rows, columns, planes, _ = tables.shape
-    clamped = np.clip(np.nan_to_num(values), 0.0, 255.0)
-    low = clamped.astype(np.int64)
-    part = clamped - low
-    high = np.minimum(low + 1, 255)
-    plane = np.minimum(np.arange(values.shape[2]), planes - 1)
-    made = np.zeros(values.shape)
-    v, u = (np.arange(n) / s - 0.5 for n, s in zip(values.shape[:2], size, strict=True))
-    for below in (0, 1):
-        i = np.floor(v).astype(np.int64)
-        weight_y = np.abs(1 - below - (v - i))
-        i = np.clip(i + below, 0, rows - 1)[:, None, None]
-        for right in (0, 1):
-            j = np.floor(u).astype(np.int64)
-            weight_x = np.abs(1 - right - (u - j))
-            j = np.clip(j + right, 0, columns - 1)[None, :, None]
-            found = tables[i, j, plane, low] * (1.0 - part) + tables[i, j, plane, high] * part
-            made += found * (weight_y[:, None] * weight_x)[..., None]
-    return made
 
 
 @cache

@@ -129,7 +129,7 @@ class WarpAffine(_Warp):
         method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
         border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
             "reflect" (mirrored) or "wrap" (repeated).
-        fill: r, g, b, a of 0 to 1 for the border "constant".
+        fill: a color by name, or r, g, b, a of 0 to 1, for the border "constant".
     """
 
     title = "warp_affine"
@@ -161,7 +161,7 @@ class WarpPerspective(_Warp):
         method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
         border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
             "reflect" (mirrored) or "wrap" (repeated).
-        fill: r, g, b, a of 0 to 1 for the border "constant".
+        fill: a color by name, or r, g, b, a of 0 to 1, for the border "constant".
     """
 
     title = "warp_perspective"
@@ -191,7 +191,7 @@ class Remap(_Warp):
         method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
         border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
             "reflect" (mirrored) or "wrap" (repeated).
-        fill: r, g, b, a of 0 to 1 for the border "constant".
+        fill: a color by name, or r, g, b, a of 0 to 1, for the border "constant".
     """
 
     title = "remap"
@@ -243,20 +243,6 @@ class _Placed(Operation):
         fill = stored_fill(values.get("fill", (0.0,) * 4), output.dtype)
         border = values.get("border", "clamp")
         return {"first": placed.first, "step": placed.step, "border": border, "fill": fill}
-
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        image = arrays[0].reshape(*arrays[0].shape[:2], -1)
-        y, x = (
-            first + step * np.arange(count)
-            for first, step, count in zip(
-                task["first"], task["step"], task.output.shape, strict=False
-            )
-        )
-        shape = len(y), len(x)
-        rows = np.broadcast_to(y[:, None], shape)
-        columns = np.broadcast_to(x[None, :], shape)
-        made = _read(image, rows, columns, task["border"], task["fill"])
-        return made.reshape(task.output.shape)
 
     def lower(self, task: Task) -> Lowered:
         (top, left), (down, across) = task["first"], task["step"]
@@ -366,7 +352,7 @@ class Pad(_Placed):
         border: the new pixels: "constant" (``fill``), "clamp" (the nearest pixel), "reflect"
             (mirrored, without repeating the edge) or "wrap" (repeated). A small picture is mirrored
             or repeated as often as needed.
-        fill: r, g, b, a of 0 to 1 for the border "constant".
+        fill: a color by name, or r, g, b, a of 0 to 1, for the border "constant".
     """
 
     title = "pad"

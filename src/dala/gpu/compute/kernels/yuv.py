@@ -23,7 +23,6 @@ from dala.gpu.compute.kernels import yuv_text
 from dala.gpu.compute.kernels.filter import picture_filter
 from dala.gpu.compute.operation import Inputs, Lowered, Operation, OperationValues
 from dala.gpu.compute.params import Parameter
-from dala.typing import NDArray
 
 #: Kr and Kb.
 WEIGHTS = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020": (0.2627, 0.0593)}
@@ -88,12 +87,6 @@ def fixed_encoding(numbers: Sequence[float], planes: bool) -> tuple[int, ...]:
     if planes:
         return (round((black * 255.0 + 0.5) * 128.0), *(fraction(k) for k in weights))
     return (round((black * 255.0 + 0.5) * 65536.0), *(round(k * 65536.0) for k in weights))
-
-
-def multiplied(a: NDArray, b: int | NDArray) -> NDArray:
-    """Return ``a * b / 2**15``, rounded, halves up."""
-    product: NDArray = a * b
-    return np.asarray((product + (1 << 14)) >> 15)
 
 
 class _Video(Operation):
@@ -207,19 +200,6 @@ class YuvToRgb(_Video):
             "numbers": numbers, "fixed": fixed_decoding(numbers, form != "yuv444"),
         }  # fmt: skip
 
-    def define(self, task: Task, *arrays: NDArray) -> NDArray:
-        if _of_bytes(task):
-            made = _decoded_bytes(task, *_planes(task, [a.astype(np.int64) for a in arrays]))
-            return self.with_alpha(task, made, made, 255)
-        y, u, v = _planes(task, [a.astype(np.float64) for a in arrays])
-        unit = 255.0 if task.inputs[0].dtype == "u8" else 1.0
-        if task["format"] != "yuv444":
-            u, v = (_chroma(task, c) for c in (u, v))
-        black, gain, middle, rv, gu, gv, bu = task["numbers"]
-        luma, u, v = (y / unit - black) * gain, u / unit - middle, v / unit - middle
-        made = np.stack([luma + rv * v, luma + gu * u + gv * v, luma + bu * u], axis=-1)
-        return self.from_unit(task, self.with_alpha(task, made, made))
-
     def lower(self, task: Task) -> Lowered:
         ranks, fixed = tuple(len(t.shape) for t in task.inputs), _of_bytes(task)
         names = "gain bias rv gu gv bu" if fixed else "black gain middle rv gu gv bu"
@@ -289,18 +269,6 @@ class RgbToYuv(_Video):
             "fixed": fixed_encoding(numbers, form != "yuv444"),
         }
 
-    def define(self, task: Task, rgb: NDArray) -> NDArray:
-        if _of_bytes(task):
-            return _layout(task, *_encoded_bytes(task, rgb[..., :3].astype(np.int64)))
-        color = self.as_unit(rgb[..., :3])
-        black, middle = task["numbers"][:2]
-        shares = np.array(task["numbers"][2:]).reshape(3, 3)
-        luma = color @ shares[0] + black
-        if task["format"] != "yuv444":
-            color = downsampled(color, (2, 2), task["siting"])
-        made = _layout(task, luma, color @ shares[1] + middle, color @ shares[2] + middle)
-        return self.from_unit(task, made)
-
     def lower(self, task: Task) -> Lowered:
         form, fixed = task["format"], _of_bytes(task)
         kernel = text_kernel(self.name, yuv_text.encode(form, task["siting"], fixed))
@@ -317,100 +285,3 @@ class RgbToYuv(_Video):
 # definitions ------------------------------------------------------------------------------
 def _of_bytes(task: Task) -> bool:
     return task.inputs[0].dtype == "u8" and task.output.dtype == "u8"
-
-
-def _decoded_bytes(task: Task, y: NDArray, u: NDArray, v: NDArray) -> NDArray:
-    gain, bias, rv, gu, gv, bu = task["fixed"]
-    if task["format"] == "yuv444":
-        luma, u, v = (y - 128) * gain + bias, u - 128, v - 128
-        made = np.stack([luma + v * rv, luma + u * gu + v * gv, luma + u * bu], axis=-1)
-        return np.asarray(np.clip((made >> 15) + 128, 0, 255))
-    # Interpolated bytes are multiples of 1/16, so the floats are exact.
-    u, v = ((_chroma(task, c) * 256.0).astype(np.int64) - 32768 for c in (u, v))
-    luma = y * 128 + multiplied(y * 128, gain) + bias
-    red, blue = luma + multiplied(v, rv), luma + 2 * multiplied(u, bu)
-    green = luma + multiplied(u, gu) + multiplied(v, gv)
-    return np.asarray(np.clip((np.stack([red, green, blue], axis=-1) >> 7) + 128, 0, 255))
-
-
-def _encoded_bytes(task: Task, rgb: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    black, *weights = task["fixed"]
-    rows = np.array(weights).reshape(3, 3)
-    if task["format"] == "yuv444":
-        middle = (128 << 16) + (1 << 15)
-        y, u, v = (rgb @ rows[k] + (middle if k else black) >> 16 for k in range(3))
-    else:
-        mean = (downsampled(rgb, (2, 2), task["siting"]) * 128.0).astype(np.int64)
-        y = _weighted(rgb * 128, rows[0]) + black >> 7
-        u, v = ((_weighted(mean, row) + 64 >> 7) + 128 for row in rows[1:])
-    return np.clip(y, 0, 255), np.clip(u, 0, 255), np.clip(v, 0, 255)
-
-
-def _weighted(rgb: NDArray, row: NDArray) -> NDArray:
-    return np.asarray(multiplied(rgb, row).sum(axis=-1))
-
-
-def _layout(task: Task, y: NDArray, u: NDArray, v: NDArray) -> NDArray:
-    """Return the output of planes."""
-    if task["format"] == "yuv444":
-        return np.stack([y, u, v], axis=-1)
-    chroma = [np.stack([u, v], axis=-1)] if task["format"] == "nv12" else [u, v]
-    return np.concatenate([p.reshape(-1) for p in (y, *chroma)]).reshape(task.output.shape)
-
-
-def _planes(task: Task, arrays: list[NDArray]) -> tuple[NDArray, NDArray, NDArray]:
-    """Return the planes Y, Cb and Cr; chroma has half the size for 4:2:0."""
-    height, width = task.output.shape[:2]
-    half = height // 2, width // 2
-    if task["format"] == "yuv444":
-        return arrays[0][..., 0], arrays[0][..., 1], arrays[0][..., 2]
-    if len(arrays) == 1:
-        flat = arrays[0].reshape(-1)
-        y, rest = flat[: height * width].reshape(height, width), flat[height * width :]
-        arrays = [y, rest] if task["format"] == "nv12" else [y, *np.split(rest, 2)]
-    if len(arrays) == 2:
-        pairs = arrays[1].reshape(*half, 2)
-        return arrays[0], pairs[..., 0], pairs[..., 1]
-    return arrays[0], arrays[1].reshape(half), arrays[2].reshape(half)
-
-
-def _chroma(task: Task, c: NDArray) -> NDArray:
-    """Return chroma of 4:2:0 at every pixel."""
-    if task["chroma"] == "nearest":
-        return c.repeat(2, axis=0).repeat(2, axis=1)
-    return upsampled(c, task.output.shape, task["siting"])
-
-
-def _is_between(siting: str, axis: int) -> bool:
-    """Return whether chroma samples are between the pixels of an axis, not on every second."""
-    return siting == "center" or (siting == "left" and axis == 0)
-
-
-def upsampled(c: NDArray, shape: tuple[int, ...], siting: str) -> NDArray:
-    """Interpolate chroma at every pixel of a picture."""
-    for axis, size in enumerate(shape[:2]):
-        if c.shape[axis] != size:
-            place = (np.arange(size) - (0.5 if _is_between(siting, axis) else 0.0)) / 2.0
-            low = np.floor(place).astype(np.int64)
-            part = (place - low).reshape((-1, 1) if axis == 0 else (1, -1))
-            last = c.shape[axis] - 1
-            a, b = (np.take(c, np.clip(low + k, 0, last), axis=axis) for k in (0, 1))
-            c = a * (1.0 - part) + b * part
-    return c
-
-
-def downsampled(color: NDArray, steps: tuple[int, int], siting: str) -> NDArray:
-    """Average colors around chroma samples; ``steps`` are columns and rows of a sample."""
-    for axis in (0, 1):
-        if steps[1 - axis] > 1:
-            count = color.shape[axis]
-            first = np.arange(0, count, 2)
-            weights = {-1: 0.25, 0: 0.5, 1: 0.25}
-            if _is_between(siting, axis):
-                weights = {0: 0.5, 1: 0.5}
-            near = [
-                np.take(color, np.clip(first + k, 0, count - 1), axis=axis) * weight
-                for k, weight in weights.items()
-            ]
-            color = np.sum(near, axis=0)
-    return color

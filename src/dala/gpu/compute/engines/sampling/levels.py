@@ -49,25 +49,3 @@ def tile_shares(
 def dropped_bits(size: tuple[int, int]) -> int:
     """Return by how many bits positions in large tiles are shifted."""
     return max(0, max(size).bit_length() - 16)
-
-
-def bytes_through_tables(values: NDArray, tables: NDArray, size: tuple[int, int]) -> NDArray:
-    """Map levels, (height, width, n), through the tables of tiles of a size, in integers."""
-    rows, columns, planes, _ = tables.shape
-    whole = whole_levels(tables).astype(np.int64)
-    plane = np.minimum(np.arange(values.shape[2]), planes - 1)
-    (i, down), (j, across) = tile_shares(values.shape, size)
-
-    def mixed(a: NDArray, b: NDArray, share: NDArray) -> NDArray:
-        made: NDArray = a + ((b - a) * share + (1 << SHARE_BITS >> 1) >> SHARE_BITS)
-        return made
-
-    def column(j: NDArray) -> NDArray:
-        x = np.clip(j, 0, columns - 1)[None, :, None]
-        above, below = (
-            whole[np.clip(y, 0, rows - 1)[:, None, None], x, plane, values] for y in (i, i + 1)
-        )
-        return mixed(above, below, down[:, None, None])
-
-    made = mixed(column(j), column(j + 1), across[None, :, None])
-    return made + (1 << LEVEL_BITS >> 1) >> LEVEL_BITS

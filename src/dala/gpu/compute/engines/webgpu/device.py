@@ -30,6 +30,7 @@ from dala.gpu.compute.engines.webgpu.pipelines import (
 )
 from dala.gpu.compute.engines.webgpu.pool import (
     SOFTWARE_BYTES,
+    USAGE,
     BufferPool,
     DeviceBuffer,
     Mapped,
@@ -78,7 +79,7 @@ class NativeDevice:
         pool_bytes: int,
         staging_bytes: int,
     ) -> None:
-        self.calls = open_device(adapter, limits)
+        self.calls = open_device(adapter, limits, owner)
         self.native = self.calls.device
         self.pool = BufferPool(pool_bytes)
         self.staging = Staging(self, staging_bytes)
@@ -453,11 +454,9 @@ class NativeDevice:
         return self._slot(buffer).native
 
     def _buffer(self, size: int, usage: str) -> wgpu.GPUBuffer:
-        import wgpu
-
-        flags = getattr(wgpu.BufferUsage, usage) | wgpu.BufferUsage.COPY_DST
+        flags = USAGE[usage] | USAGE["COPY_DST"]
         if usage == "STORAGE":
-            flags |= wgpu.BufferUsage.COPY_SRC
+            flags |= USAGE["COPY_SRC"]
         return self.native.create_buffer(size=size, usage=flags)
 
     def _write(self, native: wgpu.GPUBuffer, start: int, data: Bytes) -> None:

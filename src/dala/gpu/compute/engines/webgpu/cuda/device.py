@@ -12,21 +12,26 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from dala.errors import DeviceError
 from dala.gpu.compute.engines.webgpu.calls.public import Mapping, MapToken, PublicCalls
 from dala.gpu.compute.engines.webgpu.cuda.api import CudaApi, CudaFunction
 from dala.gpu.compute.engines.webgpu.cuda.ptx import CompiledShader, compile_shader
+from dala.gpu.compute.engines.webgpu.pool import USAGE
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
 
-#: Flags of buffers that the host reads, writes, or that hold uniform blocks; as wgpu has them.
-_HOST: Final = 0x1 | 0x2 | 0x40 | 0x200
+#: Buffers that the host reads, writes, or that hold uniform blocks.
+_HOST: Final = USAGE["MAP_READ"] | USAGE["MAP_WRITE"] | USAGE["UNIFORM"] | USAGE["QUERY_RESOLVE"]
+
+#: The most rows of workgroups in a dispatch.
+MAX_ROWS: Final = 65535
 
 #: Something to do on the stream. It holds all that it uses.
 Command: TypeAlias = Callable[[], None]
@@ -99,11 +104,34 @@ class CudaTimes:
         self.events: list[Any] = [None] * count
 
 
-class CudaEncoder:
-    """Records commands; also a compute pass of itself."""
+class CudaClock:
+    """The seconds of events since a first one. The driver counts from event to event in floats."""
 
     def __init__(self, api: CudaApi) -> None:
         self._api = api
+        self._base: Any = None
+        self._seconds = 0.0
+
+    def start(self) -> None:
+        """Begin to count, if it was not begun."""
+        if self._base is None:
+            self._base = self._api.event(timed=True)
+
+    def read(self, events: list[Any]) -> list[float]:
+        """Wait for events, return their seconds, and release them."""
+        found = [self._seconds + self._api.elapsed(self._base, event) for event in events]
+        for event in (self._base, *events[:-1]):
+            self._api.release(event)
+        self._base, self._seconds = events[-1], found[-1]
+        return found
+
+
+class CudaEncoder:
+    """Records commands; also a compute pass of itself."""
+
+    def __init__(self, device: CudaDevice) -> None:
+        self._device = device
+        self._api = device.api
         self.commands: list[Command] = []
         self._last: tuple[CudaTimes, int] | None = None
 
@@ -158,20 +186,23 @@ class CudaEncoder:
     def resolve_query_set(
         self, times: CudaTimes, first: int, count: int, target: CudaBuffer, at: int
     ) -> None:
-        """Write time stamps, in nanoseconds since the first one."""
+        """Write time stamps in nanoseconds."""
 
         def run() -> None:
-            events = times.events[first : first + count]
-            seconds = [self._api.elapsed(events[0], event) for event in events]
+            seconds = self._device.clock.read(times.events[first : first + count])
             stamps = (np.array(seconds) * 1e9).astype(np.uint64)
             target.memory(target.size)[at : at + stamps.nbytes] = stamps.view(np.uint8)
-            for event in events:
-                self._api.release(event)
 
         self.commands.append(run)
 
     def finish(self) -> list[Command]:
-        """Return the commands."""
+        """Return the commands.
+
+        Raises:
+            RuntimeError: the device was destroyed.
+        """
+        if self._device.destroyed:
+            raise RuntimeError("the device is lost: it was destroyed")
         commands, self.commands = self.commands, []
         return commands
 
@@ -195,25 +226,27 @@ class CudaQueue:
 class CudaDevice:
     """What the engine uses of a ``wgpu.GPUDevice``."""
 
-    features: ClassVar = frozenset({"timestamp-query"})
-
-    def __init__(self, api: CudaApi, capability: int) -> None:
+    def __init__(self, api: CudaApi, capability: int, features: frozenset[str]) -> None:
         self.api = api
         self.capability = capability
+        self.features = features
+        self.clock = CudaClock(api)
+        self.destroyed = False
         self.queue = CudaQueue(api)
 
     def create_buffer(
         self, *, size: int, usage: int, mapped_at_creation: bool = False
     ) -> CudaBuffer:
         """Return new memory; the GPU's is zero."""
-        return CudaBuffer(self.api, size, host=bool(usage & _HOST) and not usage & 0x80)
+        return CudaBuffer(self.api, size, host=bool(usage & _HOST))
 
     def create_command_encoder(self) -> CudaEncoder:
         """Return an encoder."""
-        return CudaEncoder(self.api)
+        return CudaEncoder(self)
 
     def create_query_set(self, *, type: str, count: int) -> CudaTimes:
         """Return time stamps."""
+        self.clock.start()
         return CudaTimes(count)
 
     def create_bind_group_layout(self, *, entries: list[dict[str, Any]]) -> None:
@@ -232,6 +265,7 @@ class CudaDevice:
 
     def destroy(self) -> None:
         """Release the context."""
+        self.destroyed = True
         self.api.close()
 
 
@@ -257,6 +291,10 @@ class CudaCalls(PublicCalls):
     def record(
         self, encoder: Any, pipeline: Any, group: Any, offset: int, across: int, down: int
     ) -> None:
+        if down > MAX_ROWS:
+            raise DeviceError(
+                f"a dispatch has {across} by {down} workgroups, but CUDA permits {MAX_ROWS} rows."
+            )
         encoder.commands.append(partial(self._launch, pipeline, group, offset, (across, down)))
 
     def _launch(
