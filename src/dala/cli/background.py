@@ -1,4 +1,10 @@
-"""Blur or replace the background of people."""
+"""Blur or replace the background of people.
+
+examples:
+  dala background call.mp4 out.mp4 --blur 12
+  dala background me.jpg out.jpg --image beach.jpg
+  dala background call.mp4 out.mp4 --color '#00b140' --quality best
+"""
 
 from __future__ import annotations
 
@@ -20,14 +26,6 @@ from dala.ml.options import ModelOptions
 if TYPE_CHECKING:
     from dala.ml.background import Background
     from dala.typing import NDArray
-
-EXAMPLES: Final = """\
-examples:
-  dala background call.mp4 out.mp4 --blur 12
-  dala background me.jpg out.jpg --image beach.jpg
-  dala background call.mp4 out.mp4 --color '#00b140' --quality best
-"""
-
 
 ARGUMENTS: Final[arguments.Options] = {
     "source": argument("a picture or a video", metavar="IN"),

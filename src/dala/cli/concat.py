@@ -1,4 +1,15 @@
-"""Join videos and pictures, with transitions; videos of one coding are not encoded again."""
+"""Join videos and pictures, with transitions; videos of one coding are not encoded again.
+
+examples:
+  dala concat a.mp4 b.mp4 -o c.mp4                            packets are copied if codings agree
+  dala concat a.mp4 b.mp4 c.mp4 -o d.mp4 --transition dissolve=1
+  dala concat a.jpg b.jpg -o c.mp4 --still 4s --transition dissolve=1
+  dala concat a.mp4 b.mp4 -o c.mp4 --transition wipe=1.5,angle=45,softness=0.2
+
+Transitions: cut, dissolve, fade, wipe, slide, push, zoom, iris, luma (picture=matte.png); see
+docs/media/transitions.md. The result has the size and frame rate of the first video; others are
+fitted into it. Sound is kept, and cross-fades with a transition.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +22,6 @@ from dala.errors import ParameterError
 
 if TYPE_CHECKING:
     from dala.media.transitions.spec import Transition
-
-EXAMPLES: Final = """\
-examples:
-  dala concat a.mp4 b.mp4 -o c.mp4                            packets are copied if codings agree
-  dala concat a.mp4 b.mp4 c.mp4 -o d.mp4 --transition dissolve=1
-  dala concat a.jpg b.jpg -o c.mp4 --still 4s --transition dissolve=1
-  dala concat a.mp4 b.mp4 -o c.mp4 --transition wipe=1.5,angle=45,softness=0.2
-
-Transitions: cut, dissolve, fade, wipe, slide, push, zoom, iris, luma (picture=matte.png); see
-docs/media/transitions.md. The result has the size and frame rate of the first video; others are
-fitted into it. Sound is kept, and cross-fades with a transition.
-"""
-
 
 USAGE: Final = "dala concat A B [C ..] -o OUT [--transition NAME=SECONDS] [options]"
 ARGUMENTS: Final[Options] = {

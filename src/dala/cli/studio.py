@@ -1,4 +1,18 @@
-"""Open a studio in the browser: pictures, videos, scenes and kernels, live."""
+"""Open a studio in the browser: pictures, videos, scenes and kernels, live.
+
+examples:
+  dala studio                          a photograph to try things on
+  dala studio photo.jpg
+  dala studio clip.mp4 --no-browser    prints the address, and opens nothing
+  dala studio camera                   the first camera; camera:1, camera:test
+  dala studio scene.json
+  dala studio kernel.py                edit a kernel, and see what it does
+  dala studio plasma.fs                a shader: an ISF file, or a text of Shadertoy's (.glsl)
+  dala studio --host 0.0.0.0 --tls     for a phone in the same network
+
+The first line is the address, with a secret: who has it can use the studio. Pages can open and
+write files in the folder of SOURCE (or the current one) and in those of --folder. Ctrl-C ends it.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +29,6 @@ from dala.cli.common import arguments
 from dala.cli.common.arguments import argument, switch
 from dala.errors import ParameterError
 from dala.extras import needing
-
-EXAMPLES: Final = """\
-examples:
-  dala studio                          a photograph to try things on
-  dala studio photo.jpg
-  dala studio clip.mp4 --no-browser    prints the address, and opens nothing
-  dala studio camera                   the first camera; camera:1, camera:test
-  dala studio scene.json
-  dala studio kernel.py                edit a kernel, and see what it does
-  dala studio plasma.fs                a shader: an ISF file, or a text of Shadertoy's (.glsl)
-  dala studio --host 0.0.0.0 --tls     for a phone in the same network
-
-The first line is the address, with a secret: who has it can use the studio. Pages can open and
-write files in the folder of SOURCE (or the current one) and in those of --folder. Ctrl-C ends it.
-"""
 
 ARGUMENTS: Final[arguments.Options] = {
     "source": argument(

@@ -1,4 +1,14 @@
-"""Show a picture, a video or a camera, with filters; or run a program that draws."""
+"""Show a picture, a video or a camera, with filters; or run a program that draws.
+
+examples:
+  dala view photo.jpg
+  dala view clip.mp4 --show browser --loop
+  dala view clip.mp4 --grayscale --edge_detect
+  dala view 0 --beauty             the first camera
+  dala view plasma.fs              a shader that draws by itself
+  dala view bars.fs --sound microphone
+  dala view game.py                runs it, and again when it changes
+"""
 
 from __future__ import annotations
 
@@ -26,17 +36,6 @@ if TYPE_CHECKING:
 
 #: Frames, and when each is shown, in seconds from the first.
 Timed: TypeAlias = "Generator[tuple[float, Frame | PillowImage]]"
-
-EXAMPLES: Final = """\
-examples:
-  dala view photo.jpg
-  dala view clip.mp4 --show browser --loop
-  dala view clip.mp4 --grayscale --edge_detect
-  dala view 0 --beauty             the first camera
-  dala view plasma.fs              a shader that draws by itself
-  dala view bars.fs --sound microphone
-  dala view game.py                runs it, and again when it changes
-"""
 
 SHOW: Final = ("window", "browser", "terminal")
 USAGE: Final = "dala view IN [--FILTER [VALUE] ..] [options]"
