@@ -50,7 +50,7 @@ def calls(where: str) -> None:
         run(name, (30, 1001), (30, 1001), *([(1001,), (1001,)] if name == "layer_norm" else []))
     run("cumsum", (30, 5000), (30, 5000), axis=1)
     run("cumsum", (5000, 30), (5000, 30), axis=0)
-    for count in (64, 1024, 4096, 1 << 16, 1 << 18, 100, 1000, 10007):
+    for count in (64, 1024, 4096, 1 << 16, 1 << 18, 100, 1000, 211, 10007):
         run("fft", (4, count, 2), (4, count, 2), complex=True)
         run("fft", (4, count, 2), (4, count), complex=False)
     for size in ((256, 256), (60, 100)):
