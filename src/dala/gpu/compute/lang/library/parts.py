@@ -29,7 +29,7 @@ def plain(term: Term) -> Term:
 
 
 def parts_of(term: Term) -> tuple[Term, ...]:
-    """Return what an index of a term chooses from."""
+    """Return the parts that an index of a term chooses from."""
     if isinstance(term, Compound):
         return term.parts
     if not isinstance(term, Vec):

@@ -235,7 +235,7 @@ class Sampler:
 
 
 def offset_of(b: Builder, at: Scalar, axis: int) -> Scalar | None:
-    """Return what is added to the position along an axis, or None if that is not to be seen."""
+    """Return the summand of the position along an axis, or None if it cannot be recognized."""
     if not isinstance(at, Value):
         return None
     if at.op == "position":
