@@ -29,6 +29,7 @@ from dala.errors import DeviceMismatch as DeviceMismatch
 from dala.errors import DeviceUnavailable as DeviceUnavailable
 from dala.errors import DtypeError as DtypeError
 from dala.errors import DtypeMismatch as DtypeMismatch
+from dala.errors import FileMissing as FileMissing
 from dala.errors import FolderGiven as FolderGiven
 from dala.errors import FreedError as FreedError
 from dala.errors import IndexOutOfRange as IndexOutOfRange

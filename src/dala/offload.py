@@ -18,7 +18,7 @@ from concurrent.futures import Future
 from contextvars import Context, copy_context
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from dala import forks
 from dala.resources import Closing
@@ -28,6 +28,15 @@ if TYPE_CHECKING:
     from asyncio import Future as LoopFuture
 
 T = TypeVar("T")
+C = TypeVar("C", bound="Closable")
+
+
+class Closable(Protocol):
+    """An object that is closed after use."""
+
+    def close(self) -> None:
+        """Close it."""
+
 
 _Calls: TypeAlias = "SimpleQueue[Callable[[], None] | None]"
 
@@ -100,6 +109,20 @@ class LoopWorker:
     async def run(self, function: Callable[[], T]) -> T:
         """Run a call and await its result. Cancelling ends the wait, not the call."""
         return await arrival(self.submit(function))
+
+    async def opened(self, function: Callable[[], C]) -> C:
+        """Return an object opened on the thread; it is closed if the caller is cancelled."""
+        opening = self.submit(function)
+        try:
+            return await arrival(opening)
+        except BaseException:
+            opening.add_done_callback(_close_late)
+            raise
+
+
+def _close_late(opening: Future[C]) -> None:
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 def _call(future: Future[T], context: Context, function: Callable[[], T]) -> Callable[[], None]:

@@ -41,8 +41,10 @@ __all__ = ["Integer", "OptionFacts", "OptionSpec", "Options", "check_all", "opti
 _T = TypeVar("_T", bound=Callable[..., Any])
 #: An argument in a docstring, and its description.
 _ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.M)
-#: The width of docstrings.
-_WIDTH = 100
+#: Sections of docstrings that follow the arguments.
+_SECTIONS = ("Returns:", "Raises:", "Yields:", "Example", ">>>")
+#: The form of an argument.
+_ROW: dict[str, Any] = {"width": 96, "initial_indent": " " * 4, "subsequent_indent": " " * 8}
 
 
 class OptionFacts(TypedDict, total=False):
@@ -266,31 +268,20 @@ def takes(group: type[Options]) -> Callable[[_T], _T]:
 
 
 def with_arguments(doc: str, arguments: Sequence[tuple[str, str]]) -> str:
-    """Return a docstring with more arguments at the end of its section ``Args:``.
+    """Return a docstring with more arguments at the end of its section ``Args:``, or with one.
 
-    >>> doc = "Blur.\\n\\n    Args:\\n        img: a picture.\\n"
-    >>> print(with_arguments(doc, [("radius", "how far.")]))
+    >>> print(with_arguments("Blur.\\n\\nArgs:\\n    img: it.", [("radius", "how far.")]))
     Blur.
     <BLANKLINE>
-        Args:
-            img: a picture.
-            radius: how far.
-    <BLANKLINE>
+    Args:
+        img: it.
+        radius: how far.
     """
-    parts = doc.split("\n\n")
-    for number, part in enumerate(parts):
-        head = part.lstrip("\n")
-        if head.lstrip().startswith("Args:"):
-            indent = " " * (len(head) - len(head.lstrip()) + 4)
-            rows = [
-                textwrap.fill(
-                    f"{name}: {text}",
-                    _WIDTH,
-                    initial_indent=indent,
-                    subsequent_indent=f"{indent}    ",
-                )
-                for name, text in arguments
-            ]
-            kept = part.rstrip()
-            parts[number] = "\n".join([kept, *rows]) + part[len(kept) :]
+    parts = inspect.cleandoc(doc).split("\n\n")
+    at = next((n for n, part in enumerate(parts) if part.startswith("Args:")), None)
+    if at is None:
+        others = (n for n, part in enumerate(parts) if n and part.startswith(_SECTIONS))
+        parts.insert(at := next(others, len(parts)), "Args:")
+    rows = (textwrap.fill(f"{name}: {text}", **_ROW) for name, text in arguments)
+    parts[at] = "\n".join([parts[at], *rows])
     return "\n\n".join(parts)

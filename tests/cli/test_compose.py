@@ -161,7 +161,7 @@ def test_schema(capsys):
     (["SCENE", "-o", "out.mp4", "--audio", "bx"], "no such file: 'bx'"),
     (["SCENE", "-o", "out.mp4", "--show", "window"], "--show requires --watch"),
     (["SCENE", "-o", "out.mp4", "--watch"], "leave out -o and --frame"),
-    (["no.json", "-o", "out.mp4"], "the file 'no.json' does not exist"),
+    (["no.json", "-o", "out.mp4"], "there is no file 'no.json'"),
 ])  # fmt: skip
 def test_errors(file, capsys, monkeypatch, arguments, message):
     monkeypatch.chdir(file.parent)
@@ -269,7 +269,7 @@ def test_watch_reloads_an_edited_file(file, capsys):
     err = capsys.readouterr().err.splitlines()
     assert err == [
         "dala compose: scene.json: line 1, column 20: expecting ':' delimiter.",
-        f"dala compose: load_scene: the file {str(file)!r} does not exist.",
+        f"dala compose: load_scene: there is no file {str(file)!r}.",
     ]
 
 

@@ -188,8 +188,8 @@ def test_failures_do_not_stop_the_others(tmp_path, capsys):
     (["--resize", "size=12"], "size must be WxH such as 640x360, or 640x"),
     (["--curves", "master=0:1:2"], "points x:y:x:y"),
     (["--lut"], "--lut: missing a file"),
-    (["--lut", "nowhere.cube"], "there is no file lut=nowhere.cube"),
-    (["--overlay_alpha", "over=nowhere.png"], "there is no file over=nowhere.png"),
+    (["--lut", "nowhere.cube"], "lut: there is no file 'nowhere.cube'"),
+    (["--overlay_alpha", "over=nowhere.png"], "over: there is no file 'nowhere.png'"),
     (["--sepia", "--max-pixels", "1199"], "has 40 x 30 pixels, more than max_pixels=1,199"),
     ([], "name at least one filter"),
 ])  # fmt: skip

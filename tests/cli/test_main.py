@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import dala
-from dala.cli import COMMANDS, help_line, main
+from dala.cli import COMMANDS, help_parts, main
 from dala.errors import DeviceUnavailable
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -30,7 +30,7 @@ def test_version(capsys):
 
 
 def test_help_lines_are_read_without_importing():
-    code = "import sys, dala.cli; print([dala.cli.help_line(n) for n in dala.cli.COMMANDS]);"
+    code = "import sys, dala.cli; print([dala.cli.help_parts(n)[0] for n in dala.cli.COMMANDS]);"
     code += "assert 'numpy' not in sys.modules and 'dala.cli.filter' not in sys.modules"
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
@@ -62,7 +62,7 @@ def test_the_table_of_commands_lists_them_all():
     """The rows of docs/command-line.md are the help lines of the commands."""
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     table = page.partition("| command | |\n|---|---|\n")[2].partition("\n\n")[0]
-    rows = [f"| `dala {name}` | {help_line(name)} |" for name in COMMANDS]
+    rows = [f"| `dala {name}` | {help_parts(name)[0]} |" for name in COMMANDS]
     assert table.splitlines() == rows
 
 

@@ -93,6 +93,7 @@ def test_the_doctor_shows_them(project, capsys):
     [
         ("crf = ", "dala.toml: this is not TOML"),
         ("crt = 3", "there is no setting 'crt'. Did you mean 'crf'?"),
+        ("[dala]\ncrf = 3", "there is no such table. Settings have no table: remove the line"),
         ("nonsense = 3", "There are: device, fonts, models,"),
         ('crf = "20"', "crf must be an int, got '20'"),
         ("crf = true", "crf must be an int, got True"),
@@ -102,7 +103,7 @@ def test_the_doctor_shows_them(project, capsys):
         ("a = " + "[" * 5000, "dala.toml:"),
         ("#" * 70_000, "at most 65,536 bytes"),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_errors_are_one_line(project, capsys, text, message):
     (project / "dala.toml").write_text(text)

@@ -138,7 +138,17 @@ def test_child_that_exits_or_closes_leaves_the_parents_files(objects, tmp_path):
     """A child may also end as a program does: finalizers and exit functions run in it."""
     if "ray" in sys.modules:  # of an earlier test; its own exit functions crash in children
         test = f"{__file__}::test_child_that_exits_or_closes_leaves_the_parents_files"
-        alone = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+        alone = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:benchmark",
+            test,
+        ]
         done = subprocess.run(alone, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return

@@ -20,8 +20,8 @@ def test_contract_on_swiftshader():
     )
     assert "SwiftShader" in listed.stdout, listed.stderr[-2000:]
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "webgpu",
-         "tests/engine/test_tiny.py"],
+        [sys.executable, "-m", "pytest", "-q", "-pno:cacheprovider", "-pno:benchmark",
+         "-k", "webgpu", "tests/engine/test_tiny.py"],
         env=environment, capture_output=True, text=True, cwd=ROOT,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stdout[-4000:]

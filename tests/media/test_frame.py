@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dala
-from dala.errors import DtypeError, FreedError, ParameterError, ShapeError
+from dala.errors import DtypeError, FileMissing, FreedError, ParameterError, ShapeError
 from dala.gpu.compute import buffer_zeros, from_array
 from dala.media import Frame
 from tests.support.tolerances import assert_close
@@ -247,9 +247,9 @@ def test_exif_orientation_and_sixteen_bits(tmp_path):
 
 def test_file_errors(tmp_path):
     image = pytest.importorskip("PIL.Image")
-    with pytest.raises(FileNotFoundError):
-        Frame.open(tmp_path / "none.png")
     (tmp_path / "text.png").write_text("no picture")
+    with pytest.raises(FileMissing, match=r"Did you mean 'text.png'\?"):
+        Frame.open(tmp_path / "test.png")
     with pytest.raises(ParameterError, match=r"text.png cannot be read as a picture"):
         Frame.open(tmp_path / "text.png")
     image.fromarray(PHOTO).save(tmp_path / "whole.png")

@@ -80,7 +80,9 @@ def stubs() -> dict[Path, str]:
         path.with_name("keywords.pyi"): keywords(
             import_module(".".join(path.relative_to(root.parent).with_suffix("").parts))
         )
-        for path in sorted(root.glob("*/**/options.py"))
+        for path in sorted(root.glob("*/**/*.py"))
+        if path.with_name("keywords.pyi").exists()
+        if re.search(r"^class \w+\(.*Options\):$", path.read_text(encoding="utf-8"), re.M)
     }
 
 

@@ -1,118 +1,20 @@
-"""Options are declared once: a line gives signature, stub, help, studio card, record and error."""
+"""Groups of options: checks, records, command lines, signatures and generated files."""
 
 from __future__ import annotations
 
 import inspect
-import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from dala import options
 from dala.arguments import Flag, Integer, Selection
 from dala.errors import ParameterError, UnknownParameter
-from dala.media.video import options as video_options
 from dala.media.video.options import EncodeOptions, EncoderOptions
 from dala.options import Options, option, takes
 from tests.support.option_stubs import pages, stubs, table
 
 pytest.importorskip("av")
-
-ROOT = Path(__file__).parents[2]
-#: The line that is added to the options of everything that encodes videos.
-LINE = """    patina: int = option(Integer(0, 9), 3, "film patina", command=True, page=True)
-"""
-
-#: Run with the added line: the module is replaced before anything imports it.
-PROGRAM = """
-import importlib.util, inspect, io, json, sys
-from contextlib import redirect_stdout, suppress
-
-name = "dala.media.video.options"
-spec = importlib.util.find_spec(name)
-module = importlib.util.module_from_spec(spec)
-sys.modules[name] = module
-exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), module.__dict__)
-
-from dala import batch
-from dala.batch.video.work import encoder_settings
-from dala.cli import main
-from dala.media import Scene, video
-from dala.studio.catalogue.catalogue import catalogue
-from dala.studio.limits import StudioLimits
-from tests.support.option_stubs import keywords
-
-def shown(call):
-    return str(inspect.signature(call).parameters.get("patina"))
-
-def said(call):
-    try:
-        call()
-    except Exception as error:
-        return str(error)
-
-def help_of(command):
-    with redirect_stdout(io.StringIO()) as out, suppress(SystemExit):
-        main([command, "--help"])
-    return out.getvalue()
-
-job = batch.videos("in.mp4", out="a.mp4", chain=["invert"], patina=5, device="cpu")
-calls = (video.write, Scene.render_to, batch.videos, batch.scenes)
-commands = ("filter", "batch", "cut", "concat", "compose")
-cards = catalogue(StudioLimits())["render"]
-print(json.dumps({
-    "signatures": [shown(call) for call in calls],
-    "docs": ["patina: film patina." in call.__doc__ for call in calls],
-    "stub": keywords(module),
-    "help": ["--patina N" in help_of(command) for command in commands],
-    "card": [card for card in cards if card["name"] == "patina"],
-    "record": job.spec["patina"],
-    "worker": encoder_settings(job.spec, "a.mp4").patina,
-    "errors": [said(lambda: video.write("a.mp4", patina=12)),
-               said(lambda: Scene(8, 8).render_to("a.mp4", 1, patina=12)),
-               said(lambda: video.write("a.mp4", patinna=2))],
-}))
-"""
-
-
-@pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("declared")
-    text = Path(video_options.__file__).read_text(encoding="utf-8")
-    before = "    crf: int | None = option(\n"
-    assert text.count(before) == 1
-    changed = folder / "options.py"
-    changed.write_text(text.replace(before, LINE + before), encoding="utf-8")
-    program = folder / "program.py"
-    program.write_text(PROGRAM, encoding="utf-8")
-    env = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(Path(options.__file__).parents[1]), str(ROOT)]),
-    }
-    ran = subprocess.run([sys.executable, program, changed], capture_output=True, text=True,
-                         cwd=folder, env=env)  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout)
-
-
-def test_a_new_option_is_one_line(found):
-    assert LINE.count("\n") == 1
-    assert found["signatures"] == ["patina: 'int' = 3"] * 4
-    assert found["docs"] == [True] * 4
-    assert found["stub"].count("    patina: int\n") == 3  # encoders, video.write, filtering
-    assert found["help"] == [True] * 5
-    wanted = {"name": "patina", "default": 3, "doc": "film patina.", "type": "int", "low": 0}
-    assert found["card"] == [{**wanted, "high": 9}]
-    assert (found["record"], found["worker"]) == (5, 5)
-    assert found["errors"] == [
-        "video.write: patina must be an int from 0 to 9, got 12.",
-        "Scene.render_to: patina must be an int from 0 to 9, got 12.",
-        "video.write: there is no option 'patinna'. Did you mean 'patina'?",
-    ]
 
 
 def test_generated_files_are_current():
@@ -181,7 +83,7 @@ def test_calls_have_the_signature_of_their_options():
 
     assert list(inspect.signature(shoot).parameters) == ["path", "speed", "mode", "sound"]
     assert shoot.__doc__ is not None
-    assert "path: the file.\n            speed: how fast.\n" in shoot.__doc__
+    assert "    path: the file.\n    speed: how fast.\n" in shoot.__doc__
 
 
 def test_groups_share_values_by_name():

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from unittest import mock
 
-from dala.cli import COMMANDS, configure, help_line
+from dala.cli import COMMANDS, configure, help_parts
 from website.catalogue.pictures import Pictures
-from website.docstrings import parse, table
+from website.docstrings import table
 from website.reference import linker
 
 #: What does the same in Python.
@@ -59,17 +59,17 @@ def pages(pictures: Pictures) -> dict[str, tuple[str, str]]:
 
 
 def _sentence(name: str) -> str:
-    line = help_line(name)
+    line, _ = help_parts(name)
     return f"{line[0].upper()}{line[1:]}."
 
 
 def _page(name: str) -> Iterator[str]:
-    module = importlib.import_module(f"dala.cli.{name}")
-    doc = parse(module.__doc__)
-    yield from (f"# dala {name}", "", doc.summary, "", doc.body, "")
-    lines = module.EXAMPLES.splitlines()
+    yield from (f"# dala {name}", "", _sentence(name), "")
+    lines = help_parts(name)[1].splitlines()
     examples = [line.strip() for line in lines if line.startswith(" ")]
-    remarks = [line for line in lines if not line.startswith(" ") and line != "examples:"]
+    remarks = [
+        line for line in lines if not line.startswith(" ") and not line.endswith("examples:")
+    ]
     if examples:
         yield from ("## Examples", "", "```sh", *map(_commented, examples), "```", "")
     # The help text names pages by their file.

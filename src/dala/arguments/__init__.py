@@ -25,6 +25,7 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
+from dala.arguments.times import seconds
 from dala.errors import DalaError, FolderGiven, ParameterError, did_you_mean
 from dala.errors.masking import resembles_url
 
@@ -177,7 +178,7 @@ class Quantity(ArgumentKind[float]):
 
     def read(self, text: str) -> float:
         """Return the number that a text stands for."""
-        return float(text)
+        return float(seconds(text)) if self.unit == "seconds" else float(text)
 
     def card(self) -> dict[str, Any]:
         """Return the description of its control on a page, as JSON."""
@@ -191,13 +192,11 @@ SECONDS: Final = Quantity(0, 1e9, "seconds")
 WAIT: Final = Quantity(0, 1e6, "seconds", above=True)
 
 _SIDE: Final = re.compile(r"0*[1-9]\d{0,7}", re.ASCII)
-_SPAN: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|sec|min|m|h)?")
-_UNITS: Final = {"": 1, "ms": 0.001, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
 
 
 @dataclass(frozen=True)
 class Duration(ArgumentKind[float]):
-    """A duration as a number of seconds, or as a text with a unit.
+    """A duration as a number of seconds, or as a text, see :func:`seconds`.
 
     >>> Duration().check("batch.videos", "chunk", "2min"), Duration().parse("1.5")
     (120.0, 1.5)
@@ -209,10 +208,7 @@ class Duration(ArgumentKind[float]):
     def accept(self, value: Any) -> float:
         """Return the seconds."""
         if isinstance(value, str):
-            found = _SPAN.fullmatch(value.strip().lower())
-            if found is None:
-                raise ValueError
-            value = float(found[1]) * _UNITS[found[2] or ""]
+            value = float(seconds(value))
         return Quantity(0, above=True).accept(value)
 
 

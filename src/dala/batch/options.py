@@ -49,6 +49,8 @@ class Interval(ArgumentKind[Fraction]):
 
     def accept(self, value: Any) -> Fraction:
         """Return the seconds."""
+        if isinstance(value, str) and "/" in value:  # as records have it
+            value = Fraction(value)
         return Fraction(Duration().accept(value)).limit_denominator(1_000_000)
 
 

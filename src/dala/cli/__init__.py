@@ -2,9 +2,9 @@
 
 Folders hold parts of them.
 
-The first line of a command's docstring is its help line. The module has ``EXAMPLES``, the end of
-its help text, ``ARGUMENTS``, the rows of its arguments, and ``run(args)``, which returns the exit
-code; some have ``USAGE``. A command that takes filters names the paths before them as ``PATHS``. A
+The first line of a command's docstring is its help line, the rest its examples. The module has
+``ARGUMENTS``, the rows of its arguments, and ``run(args)``, which returns the exit code; some have
+``USAGE``. A command that takes filters names the paths before them as ``PATHS``. A
 module is imported only when its command is used.
 
 Exit codes: 0 success, 1 a negative answer (``dala doctor --strict``), 2 an error, reported in one
@@ -43,17 +43,17 @@ COMMANDS: Final = tuple(
 )
 
 
-def help_line(command: str) -> str:
-    """Return the help line of a command, from its module's docstring, without importing it.
+def help_parts(command: str) -> tuple[str, str]:
+    """Return the help line of a command and its examples, from its source, without importing it.
 
-    >>> help_line("kernels")
+    >>> help_parts("kernels")[0]
     'list the built-in kernels, or explain one'
     """
     spec = find_spec(f"{__name__}.{command}")
     assert spec is not None
     source = getattr(spec.loader, "get_source", lambda name: None)(spec.name)
-    first = (ast.get_docstring(ast.parse(source or "")) or command).partition("\n")[0]
-    return f"{first[0].lower()}{first[1:]}".rstrip(".")
+    first, _, rest = (ast.get_docstring(ast.parse(source or "")) or command).partition("\n\n")
+    return f"{first[0].lower()}{first[1:]}".rstrip("."), rest
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -172,10 +172,9 @@ def _parser(name: str, module: ModuleType | None) -> argparse.ArgumentParser:
         parser.exit(2, f"dala: there is no command {name!r}. {hint}\n")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for each in COMMANDS if module is None else (name,):
-        line = help_line(each)
-        description = f"{line[0].upper()}{line[1:]}."
-        examples, _, rest = ("" if module is None else module.EXAMPLES).partition("\n\n")
-        description = f"{description}\n\n{examples}".rstrip()  # help leads with them
+        line, text = help_parts(each)
+        examples, _, rest = text.partition("\n\n")
+        description = f"{line[0].upper()}{line[1:]}.\n\n{examples}"  # help leads with them
         command = commands.add_parser(each, help=line, description=description, allow_abbrev=False)
         for flags, facts in COMMON.items():
             # Without a default, so that it does not undo one before the command.

@@ -1,4 +1,10 @@
-"""Blur or replace the background of people."""
+"""Blur or replace the background of people.
+
+examples:
+  dala background call.mp4 out.mp4 --blur 12
+  dala background me.jpg out.jpg --image beach.jpg
+  dala background call.mp4 out.mp4 --color '#00b140' --quality best
+"""
 
 from __future__ import annotations
 
@@ -8,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dala.arguments import Integer
+from dala.arguments.paths import missing_file
 from dala.cli.common import arguments, inputs
 from dala.cli.common.arguments import Report, argument
 from dala.cli.common.inference import load
@@ -19,14 +26,6 @@ from dala.ml.options import ModelOptions
 if TYPE_CHECKING:
     from dala.ml.background import Background
     from dala.typing import NDArray
-
-EXAMPLES: Final = """\
-examples:
-  dala background call.mp4 out.mp4 --blur 12
-  dala background me.jpg out.jpg --image beach.jpg
-  dala background call.mp4 out.mp4 --color '#00b140' --quality best
-"""
-
 
 ARGUMENTS: Final[arguments.Options] = {
     "source": argument("a picture or a video", metavar="IN"),
@@ -80,7 +79,7 @@ def _process(args: argparse.Namespace) -> Report:
     read = [Path(p) for p in (args.source, args.image) if p and "://" not in p]
     for path in read:
         if not path.exists():
-            raise FileNotFoundError(f"there is no file '{path}'.")
+            raise missing_file(path)
     inputs.refuse_waiting([args.source, *([args.image] if args.image else [])], "Name a file.")
     inputs.refuse_overwriting(read, [Path(args.out)])
     with (

@@ -1,4 +1,19 @@
-"""Filter, render or look through many files, in processes of this machine or on a cluster."""
+"""Filter, render or look through many files, in processes of this machine or on a cluster.
+
+examples:
+  dala batch videos 'videos/**/*.mp4' 'clean/{stem}.mp4' --denoise --lut film.cube --crf 20
+  dala batch videos film.mp4 out.mp4 --sharpen 0.3 --chunk 30s --threads 1 --workers 4
+  dala batch images 'photos/**/*.jpg' 'small/{path}.webp' --resize 640x360
+  dala batch scenes 'scenes/*.json' 'videos/{stem}.mp4' --chunk 10s
+  dala batch detect videos/ found/ --model yolo_v5 --every 1s
+  dala batch videos videos/ clean/ --denoise --plan           what it would do, and how long
+  dala batch videos videos/ clean/ --denoise --resume         go on after a stop or a failure
+  dala batch videos s3://films/in/ s3://films/out/ --denoise --on ray --gpus 0.25
+
+KIND, IN and OUT stand before the filters. IN is a file, a folder or a pattern; OUT a folder, or a
+name with {path} {parent} {stem} {name} {suffix}. Long videos are split at key frames and stitched;
+the result is the same for any number of workers. Ctrl-C stops; --resume goes on.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +38,6 @@ from dala.options import Options
 
 if TYPE_CHECKING:
     from dala.batch import BatchJob
-
-EXAMPLES: Final = """\
-examples:
-  dala batch videos 'videos/**/*.mp4' 'clean/{stem}.mp4' --denoise --lut film.cube --crf 20
-  dala batch videos film.mp4 out.mp4 --sharpen 0.3 --chunk 30s --threads 1 --workers 4
-  dala batch images 'photos/**/*.jpg' 'small/{path}.webp' --resize 640x360
-  dala batch scenes 'scenes/*.json' 'videos/{stem}.mp4' --chunk 10s
-  dala batch detect videos/ found/ --model yolo_v5 --every 1s
-  dala batch videos videos/ clean/ --denoise --plan           what it would do, and how long
-  dala batch videos videos/ clean/ --denoise --resume         go on after a stop or a failure
-  dala batch videos s3://films/in/ s3://films/out/ --denoise --on ray --gpus 0.25
-
-KIND, IN and OUT stand before the filters. IN is a file, a folder or a pattern; OUT a folder, or a
-name with {path} {parent} {stem} {name} {suffix}. Long videos are split at key frames and stitched;
-the result is the same for any number of workers. Ctrl-C stops; --resume goes on.
-"""
 
 #: Kinds of jobs whose result is a table of what a model finds.
 _TABLES: Final = ("classify", "detect", "faces", "hands", "poses")

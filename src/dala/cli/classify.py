@@ -1,4 +1,10 @@
-"""Classify pictures."""
+"""Classify pictures.
+
+examples:
+  dala classify cat.jpg
+  dala classify photos/ --top 3 --json
+  dala classify cat.jpg --model my.onnx
+"""
 
 from __future__ import annotations
 
@@ -12,14 +18,6 @@ from dala.cli.common.chain import Json
 
 if TYPE_CHECKING:
     from dala.ml.results import Scores
-
-EXAMPLES: Final = """\
-examples:
-  dala classify cat.jpg
-  dala classify photos/ --top 3 --json
-  dala classify cat.jpg --model my.onnx
-"""
-
 
 ARGUMENTS: Final[Options] = {
     **inference.common("mobilenet_v2"),

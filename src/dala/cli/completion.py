@@ -1,4 +1,11 @@
-"""Print a script that completes commands and options in a shell, or the manual page."""
+"""Print a script that completes commands and options in a shell, or the manual page.
+
+examples:
+  dala completion bash > ~/.local/share/bash-completion/completions/dala
+  dala completion zsh > ~/.zfunc/_dala             a folder of fpath
+  dala completion fish > ~/.config/fish/completions/dala.fish
+  dala completion man > ~/.local/share/man/man1/dala.1
+"""
 
 from __future__ import annotations
 
@@ -11,14 +18,6 @@ import dala
 from dala import cli
 from dala.cli.common import arguments, chain
 from dala.cli.common.arguments import argument
-
-EXAMPLES: Final = """\
-examples:
-  dala completion bash > ~/.local/share/bash-completion/completions/dala
-  dala completion zsh > ~/.zfunc/_dala             a folder of fpath
-  dala completion fish > ~/.config/fish/completions/dala.fish
-  dala completion man > ~/.local/share/man/man1/dala.1
-"""
 
 ARGUMENTS: Final[arguments.Options] = {
     "shell": argument("the shell, or man", choices=("bash", "zsh", "fish", "man")),
@@ -79,7 +78,7 @@ complete -o filenames -F _dala dala
 
 
 def _zsh() -> str:
-    commands = " ".join(f"'{name}:{_quoted(cli.help_line(name))}'" for name in cli.COMMANDS)
+    commands = " ".join(f"'{name}:{_quoted(cli.help_parts(name)[0])}'" for name in cli.COMMANDS)
     cases = "\n".join(
         f"    {name}) options=("
         + " ".join(f"'{flag}:{_quoted(text)}'" for flag, text in _options(name).items())
@@ -112,7 +111,7 @@ compdef _dala dala
 def _fish() -> str:
     lines = ["# Completion of dala in fish."]
     for name in cli.COMMANDS:
-        about = _quoted(cli.help_line(name))
+        about = _quoted(cli.help_parts(name)[0])
         lines.append(f"complete -c dala -n __fish_use_subcommand -a {name} -d '{about}'")
         for flag, text in _options(name).items():
             form = f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}"
@@ -134,8 +133,9 @@ def _man() -> str:
     ]
     for name in cli.COMMANDS:
         module = import_module(f"dala.cli.{name}")
-        lines += [f".SS dala {name}", _roff(f"{cli.help_line(name)}."), ".PP", ".nf"]
-        lines += [*map(_roff, module.EXAMPLES.splitlines()), ".fi"]
+        line, examples = cli.help_parts(name)
+        lines += [f".SS dala {name}", _roff(f"{line}."), ".PP", ".nf"]
+        lines += [*map(_roff, examples.splitlines()), ".fi"]
         for argument_name, facts in module.ARGUMENTS.items():
             lines += _man_row(argument_name, facts.get("metavar"), facts.get("help", ""))
     lines += [".SH OPTIONS OF ALL COMMANDS"]

@@ -1,4 +1,17 @@
-"""Render scene files to videos and pictures, or show them while you edit."""
+"""Render scene files to videos and pictures, or show them while you edit.
+
+examples:
+  dala compose scene.json -o out.mp4
+  dala compose scene.json -o out.mp4 --seconds 10 --fps 60 --size 1280x720
+  dala compose scene.json -o out.mp4 --audio talk      with the sound of node 'talk'
+  dala compose scene.json --frame 2.5 -o cover.png
+  dala compose scene.json --watch --show browser       show it, and reload after changes
+  dala compose scene.json --plan                       what a frame costs
+  dala compose --schema > scene.schema.json            for editors
+
+The length of a video is --seconds, else the file's "duration", else until everything in it has
+ended. Files are renamed into place when they are complete. See docs/media/scene-files.md.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +32,6 @@ from dala.media.scene.options import RenderOptions
 
 if TYPE_CHECKING:
     from dala.media import Scene
-
-EXAMPLES: Final = """\
-examples:
-  dala compose scene.json -o out.mp4
-  dala compose scene.json -o out.mp4 --seconds 10 --fps 60 --size 1280x720
-  dala compose scene.json -o out.mp4 --audio talk      with the sound of node 'talk'
-  dala compose scene.json --frame 2.5 -o cover.png
-  dala compose scene.json --watch --show browser       show it, and reload after changes
-  dala compose scene.json --plan                       what a frame costs
-  dala compose --schema > scene.schema.json            for editors
-
-The length of a video is --seconds, else the file's "duration", else until everything in it has
-ended. Files are renamed into place when they are complete. See docs/media/scene-files.md.
-"""
 
 SHOW: Final = ("window", "browser", "terminal", "none")
 

@@ -1,4 +1,15 @@
-"""Join videos, with transitions, without encoding them again where all parameters agree."""
+"""Join videos and pictures, with transitions; videos of one coding are not encoded again.
+
+examples:
+  dala concat a.mp4 b.mp4 -o c.mp4                            packets are copied if codings agree
+  dala concat a.mp4 b.mp4 c.mp4 -o d.mp4 --transition dissolve=1
+  dala concat a.jpg b.jpg -o c.mp4 --still 4s --transition dissolve=1
+  dala concat a.mp4 b.mp4 -o c.mp4 --transition wipe=1.5,angle=45,softness=0.2
+
+Transitions: cut, dissolve, fade, wipe, slide, push, zoom, iris, luma (picture=matte.png); see
+docs/media/transitions.md. The result has the size and frame rate of the first video; others are
+fitted into it. Sound is kept, and cross-fades with a transition.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +23,12 @@ from dala.errors import ParameterError
 if TYPE_CHECKING:
     from dala.media.transitions.spec import Transition
 
-EXAMPLES: Final = """\
-examples:
-  dala concat a.mp4 b.mp4 -o c.mp4                            packets are copied if codings agree
-  dala concat a.mp4 b.mp4 c.mp4 -o d.mp4 --transition dissolve=1
-  dala concat a.mp4 b.mp4 -o c.mp4 --transition wipe=1.5,angle=45,softness=0.2
-
-Transitions: cut, dissolve, fade, wipe, slide, push, zoom, iris, luma (picture=matte.png); see
-docs/media/transitions.md. The result has the size and frame rate of the first video; others are
-fitted into it. Sound is kept, and cross-fades with a transition.
-"""
-
-
 USAGE: Final = "dala concat A B [C ..] -o OUT [--transition NAME=SECONDS] [options]"
 ARGUMENTS: Final[Options] = {
-    "paths": argument("at least two videos", nargs="+", metavar="VIDEO"),
+    "paths": argument("at least two videos or pictures", nargs="+", metavar="FILE"),
     "-o, --out": argument("the result", metavar="OUT"),
     "--transition": argument("between videos, such as dissolve=1", metavar="NAME=SECONDS"),
+    "--still": argument("how long each picture is shown (3)", default="3", metavar="TIME"),
     **ENCODING,
 }
 
@@ -40,13 +40,14 @@ def run(args: argparse.Namespace) -> int:
     if args.out is None:
         raise ParameterError("-o is required: dala concat a.mp4 b.mp4 -o c.mp4.")
     if len(args.paths) < 2:
-        raise ParameterError("at least two videos are required: dala concat a.mp4 b.mp4 -o c.mp4.")
+        raise ParameterError("two or more files are required: dala concat a.mp4 b.mp4 -o c.mp4.")
     transition = None if args.transition is None else parse_transition(args.transition)
     return joined(
         args,
         {"in": args.paths, "out": args.out, "transition": args.transition},
         lambda encoding: concat_videos(
-            args.paths, args.out, transition=transition, audio=not args.no_audio,
+            args.paths, args.out, transition=transition,
+            still=args.still, audio=not args.no_audio,
             encoding=encoding, device=args.device, progress=not args.json,
         ),
     )  # fmt: skip

@@ -1,7 +1,11 @@
 """Render a short video and a picture on the best device of this machine.
 
-The video, and text in both, need the packages of ``dala-gpu[media]``; the picture needs nothing
-else.
+examples:
+  dala demo                        out/demo.mp4 and out/demo.png
+  dala demo --device cpu --seconds 2
+  dala demo --seconds 0            only the picture
+
+The video, and text in both, need the packages of dala-gpu[media]; the picture needs nothing else.
 """
 
 from __future__ import annotations
@@ -27,13 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dala.media.video.files import Writer
-
-EXAMPLES: Final = """\
-examples:
-  dala demo                        out/demo.mp4 and out/demo.png
-  dala demo --device cpu --seconds 2
-  dala demo --seconds 0            only the picture
-"""
 
 #: Frames per second of the video.
 RATE: Final = 30

@@ -1,4 +1,11 @@
-"""Detect objects in pictures and videos."""
+"""Detect objects in pictures and videos.
+
+examples:
+  dala detect street.jpg --out boxes.png
+  dala detect in.mp4 --out boxes.mp4 --score 0.4
+  dala detect in.mp4 --out tracks.mp4 --track
+  dala detect photos/ --json
+"""
 
 from __future__ import annotations
 
@@ -8,14 +15,6 @@ from dala.cli.common import inference
 
 if TYPE_CHECKING:
     from dala.ml.results import TrackedObjects
-
-EXAMPLES: Final = """\
-examples:
-  dala detect street.jpg --out boxes.png
-  dala detect in.mp4 --out boxes.mp4 --score 0.4
-  dala detect in.mp4 --out tracks.mp4 --track
-  dala detect photos/ --json
-"""
 
 
 def _tracked(options: dict[str, float]) -> inference.Follow[TrackedObjects]:

@@ -1,4 +1,10 @@
-"""Explain this machine: devices, drivers, missing packages and how to install them."""
+"""Explain this machine: devices, drivers, missing packages and how to install them.
+
+examples:
+  dala doctor                      devices, drivers, missing packages and how to install them
+  dala doctor --strict --json      for scripts
+  dala doctor --device webgpu:1    and test that device
+"""
 
 from __future__ import annotations
 
@@ -10,14 +16,6 @@ from dala.cli.common.arguments import Report, argument, switch
 
 if TYPE_CHECKING:
     from dala.media.filters.plans import Filter
-
-EXAMPLES: Final = """\
-examples:
-  dala doctor                      devices, drivers, missing packages and how to install them
-  dala doctor --strict --json      for scripts
-  dala doctor --device webgpu:1    and test that device
-"""
-
 
 ARGUMENTS: Final[arguments.Options] = {
     "--json": switch("print the report as JSON"),

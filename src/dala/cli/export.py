@@ -1,4 +1,21 @@
-"""Export filters as a web page that runs on the visitor's GPU."""
+"""Export filters as a web page that runs on the visitor's GPU.
+
+examples:
+  dala export --blur radius=4,sigma=2 --sharpen 0.3 -o page/
+  dala export --lut film.cube --vignette -o look.html      one file
+  dala export glow.py -o page/                             a kernel or program of a file
+  dala export glow.fs -o page/                             an ISF file
+  dala export chain.json -o page/                          filters as `filter --json` prints them
+  dala export scene.json --node title -o page/             the effects of a scene, or of a node
+  dala export --sepia -o page/ --picture photo.jpg --title "Old times"
+  dala export --blur 4 -o page/ --slider radius=0:32 --slider border
+  dala export --invert --serve                             for this machine
+  dala export --chroma_key --serve --phone                 for a phone, with a QR code
+
+Open the page over http or https: browsers do not load modules of local files, except from the one
+file. --serve does so, and serves nothing but the page; in a network with a certificate made on the
+spot, because phones offer WebGPU and cameras only to https. `dala kernels` lists the filters.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +35,6 @@ from dala.errors import ParameterError, counted
 
 if TYPE_CHECKING:
     from dala.web import Export
-
-EXAMPLES: Final = """\
-examples:
-  dala export --blur radius=4,sigma=2 --sharpen 0.3 -o page/
-  dala export --lut film.cube --vignette -o look.html      one file
-  dala export glow.py -o page/                             a kernel or program of a file
-  dala export glow.fs -o page/                             an ISF file
-  dala export chain.json -o page/                          filters as `filter --json` prints them
-  dala export scene.json --node title -o page/             the effects of a scene, or of a node
-  dala export --sepia -o page/ --picture photo.jpg --title "Old times"
-  dala export --blur 4 -o page/ --slider radius=0:32 --slider border
-  dala export --invert --serve                             for this machine
-  dala export --chroma_key --serve --phone                 for a phone, with a QR code
-
-Open the page over http or https: browsers do not load modules of local files, except from the one
-file. --serve does so, and serves nothing but the page; in a network with a certificate made on the
-spot, because phones offer WebGPU and cameras only to https. `dala kernels` lists the filters.
-"""
 
 
 def slider(text: str) -> tuple[str, tuple[float, float] | None]:

@@ -1,4 +1,12 @@
-"""Detect faces in pictures and videos, with eyes, nose, mouth and ears, or hide them."""
+"""Detect faces in pictures and videos, with eyes, nose, mouth and ears, or hide them.
+
+examples:
+  dala faces group.jpg --out faces.png
+  dala faces in.mp4 --model blazeface_back --json
+  dala faces street.mp4 hidden.mp4 --blur
+  dala faces group.jpg hidden.jpg --pixelate 24 --tiles 3
+  dala faces photos/ hidden/ --box --color navy
+"""
 
 from __future__ import annotations
 
@@ -92,7 +100,7 @@ class Persons:
         return None
 
     def text(self, fps: float) -> str:
-        """Return who was hidden, and for how long."""
+        """Return the number of hidden persons, and for how long."""
         if not self.found:
             return "no face found"
         of = f"{self.covered / fps:.1f} of {self.frames / fps:.1f} s"
@@ -122,14 +130,6 @@ def _near(one: Box, other: Box) -> bool:
     return max(across, down) < max(wide, high) < 2 * min(wide, high)
 
 
-EXAMPLES: Final = """\
-examples:
-  dala faces group.jpg --out faces.png
-  dala faces in.mp4 --model blazeface_back --json
-  dala faces street.mp4 hidden.mp4 --blur
-  dala faces group.jpg hidden.jpg --pixelate 24 --tiles 3
-  dala faces photos/ hidden/ --box --color navy
-"""
 #: Marks an option without its number.
 _UNSET: Final = ""
 #: The frames of which ``--fast`` looks at one.
@@ -254,7 +254,7 @@ def _video(args: argparse.Namespace, hider: FaceHider) -> arguments.Report:
 
 
 def _effort(hider: FaceHider) -> str:
-    """Return what takes longer than a loop over pictures, and what makes it shorter."""
+    """Return a sentence on the frames that are looked at, and an option that is faster."""
     kept = f"hides them {hider.ahead} frames before they are found and {hider.keep} after"
     if hider.every > 1:
         return f"It looks at one frame in {hider.every}, follows faces between, and {kept}."

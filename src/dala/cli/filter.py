@@ -1,4 +1,27 @@
-"""Apply filters to pictures and videos."""
+"""Apply filters to pictures and videos.
+
+examples:
+  dala filter in.png out.png --blur 3 --sharpen 0.3
+  dala filter in.mp4 out.mp4 --lut film.cube --vignette
+  dala filter photos/ small/ --resize 640x360      pictures and videos; 640x keeps the aspect
+  dala filter jpegs/ webp/ --format webp           only convert
+  dala filter clip.mp4 clip.gif --resize 480x
+  dala filter in.png out.png --kernel glow.py,amount=0.5     a kernel of a file
+  dala filter clip.mov clip.mp4                    another format; filters may be left out then
+  dala filter - - --format png --invert < in.jpg > out.png
+
+more examples:
+  dala filter in.png out.png --blur radius=3,sigma=1.5 --brightness -0.1
+  dala filter in.jpg card.jpg --resize 640x360,fit=cover
+  dala filter 'photos/*.jpg' gray/ --grayscale
+  dala filter green.png out.png --chroma_key key=0:1:0,threshold=0.25
+  dala filter in.jpg out.jpg --curves master=0:0:0.3:0.2:1:1 --brightness 0.1
+
+IN and OUT stand before the filters. The word after a filter is its value: parameters NAME=VALUE,
+separated by commas; the first one may be without its name. A size is WxH (width first), numbers
+of a list have colons between. The sound and all other tracks of videos are kept. Files are renamed
+into place when they are complete. `dala kernels` lists the filters.
+"""
 
 from __future__ import annotations
 
@@ -22,30 +45,6 @@ from dala.notices import collected
 
 if TYPE_CHECKING:
     from dala.media import FramePipeline
-
-EXAMPLES: Final = """\
-examples:
-  dala filter in.png out.png --blur 3 --sharpen 0.3
-  dala filter in.mp4 out.mp4 --lut film.cube --vignette
-  dala filter photos/ small/ --resize 640x360      pictures and videos; 640x keeps the aspect
-  dala filter jpegs/ webp/ --format webp           only convert
-  dala filter clip.mp4 clip.gif --resize 480x
-  dala filter in.png out.png --kernel glow.py,amount=0.5     a kernel of a file
-  dala filter clip.mov clip.mp4                    another format; filters may be left out then
-  dala filter - - --format png --invert < in.jpg > out.png
-
-more examples:
-  dala filter in.png out.png --blur radius=3,sigma=1.5 --brightness -0.1
-  dala filter in.jpg card.jpg --resize 640x360,fit=cover
-  dala filter 'photos/*.jpg' gray/ --grayscale
-  dala filter green.png out.png --chroma_key key=0:1:0,threshold=0.25
-  dala filter in.jpg out.jpg --curves master=0:0:0.3:0.2:1:1 --brightness 0.1
-
-IN and OUT stand before the filters. The word after a filter is its value: parameters NAME=VALUE,
-separated by commas; the first one may be without its name. A size is WxH (width first), numbers
-of a list have colons between. The sound and all other tracks of videos are kept. Files are renamed
-into place when they are complete. `dala kernels` lists the filters.
-"""
 
 USAGE: Final = "dala filter IN [IN ..] OUT --FILTER [VALUE] [--FILTER [VALUE] ..] [options]"
 PATHS: Final = "dala filter IN OUT"

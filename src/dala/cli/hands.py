@@ -1,4 +1,10 @@
-"""Detect hands in pictures and videos, with 21 points each, left or right."""
+"""Detect hands in pictures and videos, with 21 points each, left or right.
+
+examples:
+  dala hands wave.jpg --out hands.png
+  dala hands in.mp4 --out hands.mp4 --smooth
+  dala hands in.mp4 --most 2 --json
+"""
 
 from __future__ import annotations
 
@@ -7,13 +13,6 @@ from typing import Final
 from dala.arguments import Integer
 from dala.cli.common import inference
 from dala.cli.common.arguments import Options, argument
-
-EXAMPLES: Final = """\
-examples:
-  dala hands wave.jpg --out hands.png
-  dala hands in.mp4 --out hands.mp4 --smooth
-  dala hands in.mp4 --most 2 --json
-"""
 
 #: Options of ``predict``.
 _OPTIONS: Final[Options] = {

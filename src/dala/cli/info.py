@@ -1,4 +1,11 @@
-"""List versions and devices, or the facts of videos, pictures and sounds."""
+"""List versions and devices, or the facts of videos, pictures and sounds.
+
+examples:
+  dala info                        versions and devices
+  dala info clip.mp4 photo.jpg     size, frames per second, seconds, codec, sound
+  dala info --json                 for scripts
+  dala info --device webgpu        everything about one device
+"""
 
 from __future__ import annotations
 
@@ -9,15 +16,6 @@ from typing import Final
 from dala.cli.common import arguments, inputs
 from dala.errors import ParameterError
 from dala.media.video.suffixes import PICTURE_SUFFIXES
-
-EXAMPLES: Final = """\
-examples:
-  dala info                        versions and devices
-  dala info clip.mp4 photo.jpg     size, frames per second, seconds, codec, sound
-  dala info --json                 for scripts
-  dala info --device webgpu        everything about one device
-"""
-
 
 ARGUMENTS: Final[arguments.Options] = {
     "file": arguments.argument(

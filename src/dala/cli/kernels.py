@@ -1,4 +1,11 @@
-"""List the built-in kernels, or explain one."""
+"""List the built-in kernels, or explain one.
+
+examples:
+  dala kernels                     all of them
+  dala kernels blur                inputs, parameters, definition
+  dala kernels sepia --source wgsl generated code (python, ir, wgsl or llvm)
+  dala kernels sepia --device cpu  the code that a device runs
+"""
 
 from __future__ import annotations
 
@@ -17,15 +24,6 @@ from dala.media.filters.declarations import declared
 
 if TYPE_CHECKING:
     from dala.typing import ParamValue
-
-EXAMPLES: Final = """\
-examples:
-  dala kernels                     all of them
-  dala kernels blur                inputs, parameters, definition
-  dala kernels sepia --source wgsl generated code (python, ir, wgsl or llvm)
-  dala kernels sepia --device cpu  the code that a device runs
-"""
-
 
 ARGUMENTS: Final[arguments.Options] = {
     "name": argument("explain this kernel", nargs="?"),

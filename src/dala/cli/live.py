@@ -1,4 +1,17 @@
-"""Send a camera, a screen, a video or a scene live, through filters."""
+"""Send a camera, a screen, a video or a scene live, through filters.
+
+examples:
+  dala live camera --microphone default --blur 12 --to rtmp://127.0.0.1/live/test
+  dala live clip.mp4 --sepia --to hls/ --seconds 20
+  dala live camera:test --to udp://127.0.0.1:5000
+  dala live screen --resize 1280x720 --to whip+https://example.org/whip
+  dala live scene.json --to rtsp://127.0.0.1:8554/show
+  dala live camera --blur 8 --to camera:            a virtual camera, for calls
+
+IN is a video, a URL, a scene file, camera, camera:NUMBER, camera:NAME, camera:test (a generated
+picture) or screen. URL is rtmp, rtsp, udp, srt, whip+https, a folder for HLS, or camera:. Without
+--seconds it runs until the source ends or Ctrl-C. `dala kernels` lists the filters.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +34,6 @@ if TYPE_CHECKING:
     from dala.media.audio.arriving import LiveSound
     from dala.media.live.sending import LiveRun
     from dala.media.video.reader import Reader
-
-EXAMPLES: Final = """\
-examples:
-  dala live camera --microphone default --blur 12 --to rtmp://127.0.0.1/live/test
-  dala live clip.mp4 --sepia --to hls/ --seconds 20
-  dala live camera:test --to udp://127.0.0.1:5000
-  dala live screen --resize 1280x720 --to whip+https://example.org/whip
-  dala live scene.json --to rtsp://127.0.0.1:8554/show
-  dala live camera --blur 8 --to camera:            a virtual camera, for calls
-
-IN is a video, a URL, a scene file, camera, camera:NUMBER, camera:NAME, camera:test (a generated
-picture) or screen. URL is rtmp, rtsp, udp, srt, whip+https, a folder for HLS, or camera:. Without
---seconds it runs until the source ends or Ctrl-C. `dala kernels` lists the filters.
-"""
 
 USAGE: Final = "dala live IN --to URL [--FILTER [VALUE] ..] [options]"
 PATHS: Final = "dala live IN"

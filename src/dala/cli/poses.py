@@ -1,18 +1,17 @@
-"""Detect people and their poses in pictures and videos."""
+"""Detect people and their poses in pictures and videos.
 
-from __future__ import annotations
-
-from typing import Final
-
-from dala.cli.common import inference
-
-EXAMPLES: Final = """\
 examples:
   dala poses dancer.jpg --out pose.png
   dala poses in.mp4 --out poses.mp4 --smooth
   dala poses in.mp4 --out poses.mp4 --model movenet
   dala poses in.mp4 --model blazepose --json
 """
+
+from __future__ import annotations
+
+from typing import Final
+
+from dala.cli.common import inference
 
 COMMAND: Final = inference.ModelCommand(
     "posenet",

@@ -1,4 +1,14 @@
-"""Render a shader to a video."""
+"""Render a shader to a video.
+
+examples:
+  dala render plasma.fs -o loop.mp4 --seconds 8
+  dala render plasma.fs,speed=2,tint=1:0.5:0:1 -o loop.mp4 --size 1920x1080 --fps 60
+  dala render bars.fs -o song.mp4 --sound song.flac
+
+IN is an ISF file that draws by itself, a generator; values of its inputs may follow; or a text of
+Shadertoy's (.glsl, .frag). For files that take a picture, see `dala filter --shader`. With --sound,
+the video has the sound, and its duration.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +25,6 @@ from dala.cli.common.signals import stopping
 from dala.errors import ParameterError
 from dala.media.progress import Progress
 from dala.media.video.options import EncoderOptions
-
-EXAMPLES: Final = """\
-examples:
-  dala render plasma.fs -o loop.mp4 --seconds 8
-  dala render plasma.fs,speed=2,tint=1:0.5:0:1 -o loop.mp4 --size 1920x1080 --fps 60
-  dala render bars.fs -o song.mp4 --sound song.flac
-
-IN is an ISF file that draws by itself, a generator; values of its inputs may follow; or a text of
-Shadertoy's (.glsl, .frag). For files that take a picture, see `dala filter --shader`. With --sound,
-the video has the sound, and its duration.
-"""
 
 USAGE: Final = "dala render IN[,NAME=VALUE ..] -o OUT [--seconds S] [--size WxH] [options]"
 ARGUMENTS: Final[arguments.Options] = {

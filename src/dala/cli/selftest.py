@@ -1,14 +1,5 @@
-"""Compare the bytes that this machine's devices compute with the stored table of answers."""
+"""Compare the bytes that this machine's devices compute with the stored table of answers.
 
-from __future__ import annotations
-
-import argparse
-from typing import Final
-
-from dala.cli.common import arguments
-from dala.cli.common.arguments import argument
-
-EXAMPLES: Final = """\
 examples:
   dala selftest                    every device; half a minute each
   dala selftest --device webgpu:0  one device
@@ -19,6 +10,13 @@ examples:
 Exit code 1: a result differs. Please report what is printed.
 """
 
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from dala.cli.common import arguments
+from dala.cli.common.arguments import argument
 
 ARGUMENTS: Final[arguments.Options] = {
     "--device": argument(

@@ -1,21 +1,5 @@
-"""Open a studio in the browser: pictures, videos, scenes and kernels, live."""
+"""Open a studio in the browser: pictures, videos, scenes and kernels, live.
 
-from __future__ import annotations
-
-import argparse
-import json
-import sys
-from pathlib import Path
-from typing import Final
-
-from dala import forks
-from dala.arguments import Integer
-from dala.cli.common import arguments
-from dala.cli.common.arguments import argument, switch
-from dala.errors import ParameterError
-from dala.extras import needing
-
-EXAMPLES: Final = """\
 examples:
   dala studio                          a photograph to try things on
   dala studio photo.jpg
@@ -29,6 +13,22 @@ examples:
 The first line is the address, with a secret: who has it can use the studio. Pages can open and
 write files in the folder of SOURCE (or the current one) and in those of --folder. Ctrl-C ends it.
 """
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Final
+
+from dala import forks
+from dala.arguments import Integer
+from dala.arguments.paths import missing_file
+from dala.cli.common import arguments
+from dala.cli.common.arguments import argument, switch
+from dala.errors import ParameterError
+from dala.extras import needing
 
 ARGUMENTS: Final[arguments.Options] = {
     "source": argument(
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         camera = source.partition(":")[2] or "default"
         source = None
     if source is not None and not Path(source).is_file():
-        raise FileNotFoundError(f"there is no file {source!r}.")
+        raise missing_file(source)
     folders = [*(args.folder or []), *([] if source else [Path.cwd()])]
     for folder in folders:
         if not Path(folder).is_dir():

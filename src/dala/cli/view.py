@@ -1,4 +1,14 @@
-"""Show a picture, a video or a camera, with filters; or run a program that draws."""
+"""Show a picture, a video or a camera, with filters; or run a program that draws.
+
+examples:
+  dala view photo.jpg
+  dala view clip.mp4 --show browser --loop
+  dala view clip.mp4 --grayscale --edge_detect
+  dala view 0 --beauty             the first camera
+  dala view plasma.fs              a shader that draws by itself
+  dala view bars.fs --sound microphone
+  dala view game.py                runs it, and again when it changes
+"""
 
 from __future__ import annotations
 
@@ -11,6 +21,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dala.arguments import SECONDS
+from dala.arguments.paths import missing_file
 from dala.cli.common import arguments, chain, inputs
 from dala.cli.common.arguments import argument, switch
 from dala.cli.common.kernels import SUFFIXES, Heard
@@ -25,17 +36,6 @@ if TYPE_CHECKING:
 
 #: Frames, and when each is shown, in seconds from the first.
 Timed: TypeAlias = "Generator[tuple[float, Frame | PillowImage]]"
-
-EXAMPLES: Final = """\
-examples:
-  dala view photo.jpg
-  dala view clip.mp4 --show browser --loop
-  dala view clip.mp4 --grayscale --edge_detect
-  dala view 0 --beauty             the first camera
-  dala view plasma.fs              a shader that draws by itself
-  dala view bars.fs --sound microphone
-  dala view game.py                runs it, and again when it changes
-"""
 
 SHOW: Final = ("window", "browser", "terminal")
 USAGE: Final = "dala view IN [--FILTER [VALUE] ..] [options]"
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     name: str = args.source
     moving = inputs.is_video(name) or name.isdecimal() or inputs.is_moving(name)
     if not moving and not Path(name).is_file():
-        raise FileNotFoundError(f"there is no file {name!r}.")
+        raise missing_file(name)
     end = None if args.seconds is None else monotonic() + args.seconds
     show = args.show or default_show()
     if Path(name).suffix == ".py":

@@ -1,4 +1,14 @@
-"""Explain why frames were late, from a trace."""
+"""Explain why frames were late, from a trace.
+
+examples:
+  dala why run.json                    which frames were late, why, and what to change
+  dala why run.json --budget 33.3      against the time of a frame at 30 a second
+  dala why run.json --open             look at the trace, in a browser
+  dala why run.json --picture late.svg
+                                       the slowest frames as a picture
+
+`dala --trace run.json filter clip.mp4 out.mp4 --blur 9` writes a trace.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +19,6 @@ from typing import Final
 from dala.cli.common import arguments
 from dala.cli.common.arguments import argument, switch
 from dala.errors import ParameterError
-
-EXAMPLES: Final = """\
-examples:
-  dala why run.json                    which frames were late, why, and what to change
-  dala why run.json --budget 33.3      against the time of a frame at 30 a second
-  dala why run.json --open             look at the trace, in a browser
-  dala why run.json --picture late.svg
-                                       the slowest frames as a picture
-
-`dala --trace run.json filter clip.mp4 out.mp4 --blur 9` writes a trace.
-"""
 
 ARGUMENTS: Final[arguments.Options] = {
     "trace": argument("what --trace, dala.trace or DALA_TRACE wrote", metavar="PATH"),

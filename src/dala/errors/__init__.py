@@ -359,6 +359,10 @@ class FolderGiven(ParameterError, IsADirectoryError):
     """A path names a folder where a file belongs."""
 
 
+class FileMissing(DalaError, FileNotFoundError):
+    """No such file. The message suggests similar names in its folder."""
+
+
 class VideoError(DalaError, OSError, ValueError):
     """A video cannot be opened, decoded or written. The message includes FFmpeg's text."""
 

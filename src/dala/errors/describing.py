@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from dala.errors.masking import masked
 
@@ -89,7 +89,11 @@ class AttributeMissing(AttributeError):
 
     def __str__(self) -> str:
         known = [name for name in dir(self._owner) if not name.startswith("_")]
-        hint = "" if self._wanted.startswith("_") else did_you_mean(self._wanted, known)
+        told: dict[str, str] = getattr(self._owner, "_elsewhere", {})
+        hints = (text for names, text in told.items() if self._wanted in names.split())
+        hint = next(hints, "")
+        if not hint and not self._wanted.startswith("_"):
+            hint = did_you_mean(self._wanted, known)
         kind, name = type(self._owner) is ModuleType, repr(self._owner.__name__)
         said = f"module {name}" if kind else f"{name} object"
         said += f" has no attribute {self._wanted!r}"
@@ -97,9 +101,13 @@ class AttributeMissing(AttributeError):
 
 
 class KnownAttributes:
-    """A base class whose missing attributes raise :class:`AttributeMissing`."""
+    """A base class whose missing attributes raise :class:`AttributeMissing`.
+
+    ``_elsewhere`` has advice for names of other libraries that have no single name here.
+    """
 
     __slots__ = ()
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
 
     if not TYPE_CHECKING:
 

@@ -95,6 +95,21 @@ def color_to_rgba(color: ColorLike) -> bytes:
     return rgba_of(color, "color_to_rgba", "color")
 
 
+def unit_color(text: str, channels: int) -> tuple[float, ...] | None:
+    """Return a color's r, g, b and, of four channels, alpha, of 0 to 1; None if it is no color.
+
+    >>> unit_color("red", 4), unit_color("#08f8", 3), unit_color("rouge", 3)
+    ((1.0, 0.0, 0.0, 1.0), (0.0, 0.5333333333333333, 1.0), None)
+    """
+    rgba = _parse(text) if channels in (3, 4) else None
+    return None if rgba is None else tuple(part / 255 for part in rgba[:channels])
+
+
+def color_advice(text: object) -> str:
+    """Return the names of colors that a text may stand for, as advice; "" for none."""
+    return did_you_mean(text.lower(), NAMED) if isinstance(text, str) else ""
+
+
 def rgba_of(color: ColorLike, call: str, argument: str) -> bytes:
     """Return a color as four bytes; an error names the call and its argument."""
     try:
@@ -103,8 +118,7 @@ def rgba_of(color: ColorLike, call: str, argument: str) -> bytes:
         pass
     rgba = _parse(color)
     if rgba is None:
-        advice = did_you_mean(color.lower(), NAMED) if isinstance(color, str) else ""
-        raise ColorError.invalid(call, argument, _EXPECTED, color, advice)
+        raise ColorError.invalid(call, argument, _EXPECTED, color, color_advice(color))
     if isinstance(color, (str, tuple)) and len(known) < _MAX_KNOWN:
         known[color] = rgba
     return rgba

@@ -15,6 +15,7 @@ import numpy as np
 
 from dala import memory
 from dala.arguments import Integer, Selection, checked_path, refuse_folder, refuse_url
+from dala.arguments.paths import missing_file
 from dala.budget import check_deadline, checked, deadline
 from dala.errors import CommandTimeout, LimitExceeded, ParameterError
 from dala.extras import needing
@@ -86,6 +87,8 @@ def _opened(source: PictureSource, call: str) -> tuple[Path | io.BytesIO, str]:
     if isinstance(source, str | os.PathLike):
         refuse_url(call, "path", source)
         refuse_folder(call, Path(source))
+        if not os.path.exists(source):
+            raise missing_file(source, call)
         return Path(source), str(source)
     if isinstance(source, bytes | bytearray | memoryview):
         return io.BytesIO(source), f"the picture ({len(source):,} bytes)"

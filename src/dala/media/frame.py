@@ -197,7 +197,7 @@ class Frame(FilterAdvice, Closing):
             **facts: format, time and color, as for ``Frame``.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileMissing: there is no such file.
             ParameterError: the file is not a picture, damaged, or larger than ``max_pixels``.
 
         Example::

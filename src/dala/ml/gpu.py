@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack, cast, overload
@@ -41,7 +40,7 @@ from dala.ml.results.base import name_of
 from dala.ml.runtime.providers import candidates
 from dala.ml.runtime.session import Session
 from dala.ml.weights.find import ensure_weights
-from dala.offload import LoopWorker, arrival
+from dala.offload import LoopWorker
 from dala.options import takes
 from dala.typing import PathLike
 
@@ -144,19 +143,8 @@ async def load_model_async(
         model = await load_model_async("mobilenet_v2")
         scores = await predict_async(model, photo)
     """
-    loading = LoopWorker("dala model").submit(
-        partial(load_model, model, provider, decode=decode, **given)
-    )
-    try:
-        return await arrival(loading)
-    except BaseException:
-        loading.add_done_callback(_close_unused)
-        raise
-
-
-def _close_unused(loading: Future[Model[R]]) -> None:
-    if loading.exception() is None:
-        loading.result().close()
+    loading = partial(load_model, model, provider, decode=decode, **given)
+    return await LoopWorker("dala model").opened(loading)
 
 
 @overload

@@ -150,6 +150,8 @@ def _delay(piece: Piece, nanoseconds: int) -> int:
     """Return the part of a stretch in which the system ran other threads."""
     root = piece.root
     delayed: int = (root[6] or {}).get("delayed_ns", 0)
+    if piece.span[0] == "wait:idle":  # it overslept
+        return min(nanoseconds, delayed)
     if not delayed or is_wait(piece.span):
         return 0
     return min(nanoseconds, delayed * nanoseconds // max(root[3] - root[2], 1))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from dala.arguments import Flag, Text, checked_path, refuse_url
+from dala.arguments.paths import missing_file
 from dala.errors import ParameterError, ShapeError
 from dala.gpu.compute import Pipeline
 from dala.gpu.compute.lang.source import from_text
@@ -75,7 +76,7 @@ def first_picture(picture: ImageLike | PathLike | None, call: str) -> PageImage:
         try:
             return PageImage(path.read_bytes(), kind)
         except FileNotFoundError:
-            raise FileNotFoundError(f"{call}: there is no file {str(path)!r}.") from None
+            raise missing_file(path, call) from None
     return _encoded(np.asarray(read(picture, None, None, call).pixels))
 
 
@@ -268,7 +269,7 @@ def read_chain(path: PathLike) -> list[Filter]:
     try:
         found = json.loads(Path(where).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FileNotFoundError(f"{_CALL}: there is no file {where!r}.") from None
+        raise missing_file(where, _CALL) from None
     except (ValueError, UnicodeDecodeError) as error:
         raise ParameterError(f"{_CALL}: {where!r} is not JSON: {error}.") from None
     if isinstance(found, dict) and found.get("format") == "dala-chain":

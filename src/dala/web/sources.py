@@ -84,7 +84,7 @@ class WebSource(ABC):
 def _at_moment(
     kernel: Runnable, params: Mapping[str, Any], recorder: Recorder, values: Numbers
 ) -> dict[str, Any]:
-    """Return the parameters of a kernel with symbols for what a page gives it."""
+    """Return the parameters of a kernel with symbols for the values of a page."""
     found: dict[str, Any] = {}
     for name, role in kernel.roles:
         if role in GIVEN:
@@ -95,7 +95,7 @@ def _at_moment(
 
 
 def _roles(kernels: Iterable[tuple[Runnable, Mapping[str, Any]]]) -> tuple[str, ...]:
-    """Return what kernels ask for and their parameters do not give."""
+    """Return the values that kernels ask for and their parameters do not give."""
     asked = {role for k, params in kernels for name, role in k.roles if name not in params}
     return tuple(role for role in GIVEN if role in asked)
 
@@ -247,7 +247,7 @@ def _record(
 
 
 def _sound(made: Callable[[NDArray], NDArray]) -> str:
-    """Return what a page writes into a picture of sound, and its width: "spectrum 256".
+    """Return the content of a picture of sound that a page makes, and its width: "spectrum 256".
 
     >>> from functools import partial
     >>> from dala.shaders.sound import toy, wave

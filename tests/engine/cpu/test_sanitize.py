@@ -175,6 +175,6 @@ def test_suite_of_the_cpu_engine(piece):
     """The whole CPU suite, sanitized. Tests of what that changes take the fixture unsanitized."""
     patterns, chosen = PIECES[piece]
     tests = [os.path.relpath(path, ROOT) for name in patterns for path in files(name)]
-    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", chosen)
+    done = run("-m", "pytest", "-q", "-pno:cacheprovider", "-pno:benchmark", *tests, "-k", chosen)
     sys.stdout.writelines(done.stdout.splitlines()[-1:])  # the counts, for pytest -rP
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]

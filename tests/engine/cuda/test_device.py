@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
 from dala.errors import DeviceLostError
 from dala.gpu import compute
 from dala.gpu.compute import Pipeline, Pixel, f32, kernel
+from dala.gpu.compute.engines.webgpu.cuda import pinned
 from dala.gpu.compute.engines.webgpu.cuda.api import PARAMETER_BYTES
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
@@ -88,6 +93,52 @@ def test_large_transfers_and_a_pipeline(engine):
     assert np.array_equal(out.numpy()[..., :3], 255 - large[..., :3])
 
 
+def test_results_outlive_the_device_and_blocks_are_reused(engine, monkeypatch):
+    monkeypatch.setattr(pinned, "PINNED_BYTES", 9 << 20)
+    monkeypatch.setattr(pinned, "PIECE_BYTES", 2 << 20)
+    own = WebGPUEngine(engine.adapter)
+    api = own.device.native.api
+    data = RNG.integers(0, 256, (5 << 20) + 3, np.uint8)
+    storage = own.allocate(data.size, zero=False)
+    for _ in range(3):
+        own.upload(storage, data)  # two pieces of 2 MiB, and one of 1
+        own.synchronize()
+    assert len(api.registered) == 2 + 1
+    small = own.download(storage)  # 5 MiB: those of other sizes are forgotten first
+    own.synchronize()
+    assert len(api.registered) == 1
+    assert own.pinned.take(5 << 20) is None  # too much is in use
+    late = own.download_async(storage).result()
+    assert np.array_equal(late, data)
+    own.close()
+    del own
+    assert np.array_equal(small, data)
+
+
+def test_plans_that_repeat_become_graphs(engine):
+    """Their results follow inputs, parameters and buffers that change."""
+    api = engine.device.native.api
+    a, b = (compute.buffer(RNG.random((20, 20), np.float32), device=engine.id) for _ in range(2))
+    between, out, other = (compute.buffer_zeros((20, 20), device=engine.id) for _ in range(3))
+    pipeline = Pipeline()
+    for inputs, output in (([a, b], between), ([between, b], out)):
+        pipeline.add({"op": "run_kernel", "kernel": "matmul", "inputs": inputs, "output": output})
+    launched = []
+    for turn in range(8):
+        if turn == 4:
+            a.write(RNG.random((20, 20), np.float32))  # the same plan, other numbers
+        if turn == 5:
+            pipeline.rebind(out, other)
+        engine.synchronize()
+        before = api.graphs
+        pipeline.run()
+        engine.synchronize()
+        launched.append(api.graphs - before)
+        wanted = a.numpy() @ b.numpy() @ b.numpy()
+        np.testing.assert_allclose((other if turn > 4 else out).numpy(), wanted, rtol=1e-5)
+    assert launched == [0, 1, 1, 1, 1, 0, 1, 1]
+
+
 def test_times_of_dispatches(engine):
     image = compute.buffer(PICTURE, dtype="u8", device=engine.id)
     with engine.profile() as times:
@@ -109,6 +160,41 @@ def test_a_fault_asks_for_a_new_process(engine, monkeypatch):
     with pytest.raises(DeviceLostError, match=r"ILLEGAL_ADDRESS.*Restart the process"):
         own.synchronize()
     own.close()
+
+
+def test_a_thread_that_dies_rejects_all_work(engine):
+    own = WebGPUEngine(engine.adapter)
+    state = own.allocate(64, zero=True)
+    own.owner.post(sys.exit, "gone")
+    for call in (own.synchronize, own.stats, lambda: own.download(state)):
+        with suppress(DeviceLostError):  # the first may be enqueued before
+            call()
+    with pytest.raises(DeviceLostError, match=r"was lost \(its thread ended: SystemExit: gone"):
+        own.synchronize()
+    own.close()
+
+
+WITHOUT_WGPU = """
+import sys
+sys.modules["wgpu"] = None
+from dala.gpu.compute.engines.webgpu.cuda import adapters, device
+from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+from tests.engine.cuda.conftest import GPU
+from tests.engine.cuda.host import HostApi, compile_for_host
+adapters.CudaApi, device.compile_shader = lambda ordinal: HostApi(), compile_for_host
+engine = WebGPUEngine(adapters.describe(0, GPU))
+state = engine.allocate(1 << 21, zero=True)
+with engine.profile() as times:
+    engine.copy(state, engine.allocate(1 << 21, zero=False))
+print(len(times.seconds), bytes(engine.download(state)).count(0))
+"""
+
+
+def test_wgpu_is_not_needed():
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_WGPU], capture_output=True, text=True, timeout=60
+    )
+    assert (ran.stdout, ran.stderr) == (f"1 {1 << 21}\n", "")
 
 
 def test_memory_is_kept_until_the_work_has_ended(engine, monkeypatch):

@@ -13,9 +13,12 @@ from dala.gpu.compute import Pixel, kernel
 from dala.gpu.compute.engines import auto
 from dala.media import gpu, video
 
-pytestmark = pytest.mark.skipif(
-    not any(d.api == "CUDA" for d in dala.devices()), reason="there is no GPU of NVIDIA's"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        not any(d.api == "CUDA" for d in dala.devices()), reason="there is no GPU of NVIDIA's"
+    ),
+    pytest.mark.filterwarnings(r"ignore::DeprecationWarning:numba\..*"),  # of NumPy, in Numba
+]
 CROSSED = ("uploaded_bytes", "downloaded_bytes")
 
 

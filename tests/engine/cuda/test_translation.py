@@ -140,7 +140,7 @@ def test_ptx_is_kept_on_disk(tmp_path, monkeypatch):
     compiled = ptx_module._compiled
     monkeypatch.setattr(ptx_module, "_disk", lambda: ObjectCache(tmp_path / "objects"))
     monkeypatch.setattr(
-        ptx_module, "_compiled", lambda text, sm: made.append(text) or compiled(text, sm)
+        ptx_module, "_compiled", lambda text, *how: made.append(text) or compiled(text, *how)
     )
     first = compile_shader(SUM, "all", 75)
     assert compile_shader(SUM, "all", 75) == first

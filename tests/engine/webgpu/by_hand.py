@@ -27,6 +27,9 @@ ADAPTERS = adapters.list_adapters()
 
 IDS = [a.backend.lower() for a in ADAPTERS]
 
+#: The adapters of wgpu, for tests of wgpu itself.
+OF_WGPU = [a for a in ADAPTERS if a.backend != "CUDA"]
+
 
 _open: dict[str, WebGPUEngine] = {}
 

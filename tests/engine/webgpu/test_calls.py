@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 import wgpu
 
-from dala.gpu.compute.engines.webgpu import adapters, calls
+from dala.gpu.compute.engines.webgpu import calls
 from dala.gpu.compute.engines.webgpu.calls.public import PublicCalls
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+from tests.engine.webgpu.by_hand import OF_WGPU
 from tests.support.engines import NO_ADAPTER
 
 ROOT = Path(__file__).parents[3]
-ADAPTERS = {a.backend.lower(): a for a in adapters.list_adapters()}
+ADAPTERS = {a.backend.lower(): a for a in OF_WGPU}
 
 if not ADAPTERS:
     pytest.skip(NO_ADAPTER, allow_module_level=True)
@@ -61,7 +62,7 @@ def test_work_by_public_functions():
     """Kernels, order, errors, lost devices and threads: tests of the engine, in a process."""
     chosen = "round_trip or contract or order or lost or loss or threads or closed or in_flight"
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider",
+        [sys.executable, "-m", "pytest", "-q", "-n0", "-pno:cacheprovider", "-pno:benchmark",
          "-p", "tests.support.unknown_wgpu", "-k", f"({chosen} or tiny) and not exit and not cpu",
          "tests/engine/test_tiny.py", "tests/engine/webgpu/test_engine.py"],
         capture_output=True, text=True, cwd=ROOT,

@@ -29,6 +29,7 @@ from dala.gpu.compute.engines.webgpu.limits import workgroup_bytes
 from dala.gpu.compute.engines.webgpu.wgsl.joining import JoinedInputs, join_inputs
 from dala.gpu.shaders.device import compile_on
 from dala.gpu.shaders.wgsl import reflect
+from tests.engine.webgpu.by_hand import OF_WGPU, engine_for
 from tests.support.engines import NO_ADAPTER, evaluate, run
 
 ROOT = Path(__file__).parents[3]
@@ -56,7 +57,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[WebGPUEngine]:
 
 
 @pytest.mark.parametrize("name", CLASSES)
-@pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda a: a.backend.lower())
+@pytest.mark.parametrize("adapter", OF_WGPU, ids=lambda a: a.backend.lower())
 def test_the_device_has_the_limits_of_the_class(adapter, name, monkeypatch):
     monkeypatch.setenv(webgpu_limits.VARIABLE, name)
     engine = WebGPUEngine(adapter)
@@ -246,7 +247,9 @@ def test_a_buffer_too_large_names_the_limit(engine):
     assert "at most 134,217,728 (max-storage-buffer-binding-size)" in str(caught.value)
 
 
-def test_surface_shaders_are_checked_too(engine):
+@pytest.mark.parametrize("adapter", OF_WGPU, ids=lambda a: a.backend.lower())
+def test_surface_shaders_are_checked_too(adapter):
+    engine = engine_for(adapter)
     source = """
 @group(0) @binding(0) var<storage, read_write> pixels: array<u32>;
 var<workgroup> tile: array<vec4<f32>, 1100>;
@@ -271,10 +274,13 @@ SELECTED = {
 
 
 def conform(name: str, files: list[str], *more: str) -> None:
-    """Run tests of all WebGPU adapters in a process with the limits of a class."""
+    """Run tests of all adapters of wgpu in a process with the limits of a class."""
+    if not OF_WGPU:
+        pytest.skip(NO_ADAPTER)
     environment: dict[str, Any] = {**os.environ, webgpu_limits.VARIABLE: name}
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
+        [sys.executable, "-m", "pytest", "-q", "-pno:cacheprovider", "-pno:benchmark",
+         "--tb=short",
          "-k", "webgpu or vulkan or opengl", *more,
          *(f"tests/engine/{file}" for file in files)],
         env=environment, capture_output=True, text=True, cwd=ROOT,

@@ -27,7 +27,7 @@ def test_level_below_avx512():
     # "avx" is the highest level that Mesa 22.3 takes; it ignores names that it does not know.
     level = {"GALLIUM_OVERRIDE_CPU_CAPS": "avx", "GALLIUM_DUMP_CPU": "1"}
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-s", "-n0", "-p", "no:cacheprovider",
+        [sys.executable, "-m", "pytest", "-q", "-s", "-n0", "-pno:cacheprovider", "-pno:benchmark",
          "-k", "webgpu and not dispatch_axis", *TESTS],
         env={**os.environ, **level}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         text=True, cwd=ROOT,

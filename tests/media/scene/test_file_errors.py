@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dala.media
-from dala.errors import ColorError, DalaError, SceneFileError
+from dala.errors import ColorError, DalaError, FileMissing, FolderGiven, SceneFileError
 from dala.gpu.color import color_to_rgba
 from dala.media.scene.animation.animation import Animation
 from dala.media.scene.file.load import load_scene, scene_to_dict
@@ -168,9 +168,9 @@ def test_invalid_json(tmp_path, text, reported):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="does not exist"):
+    with pytest.raises(FileMissing, match="there is no file"):
         load_scene(tmp_path / "no.json")
-    with pytest.raises(FileNotFoundError, match="is a folder"):
+    with pytest.raises(FolderGiven, match="is a folder"):
         load_scene(tmp_path)
 
 

@@ -157,7 +157,8 @@ def test_borders_are_exact():
     ("text", "seconds"),
     [("1:02:03.5", Fraction(7447, 2)), ("90", 90), ("0:90", None), ("1/3", Fraction(1, 3)),
      ("02:30,25", Fraction(601, 4)), ("soon", None), ("1:60:00", None), (True, None),
-     (float("inf"), None)],
+     (float("inf"), None), ("2s", 2), ("500ms", Fraction(1, 2)), ("1m30s", 90), ("1h 5 min", 3900),
+     ("m", None), ("", None), ("1e999999999", None)],
 )  # fmt: skip
 def test_times_as_text(text, seconds):
     if seconds is None:

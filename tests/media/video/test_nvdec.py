@@ -181,3 +181,13 @@ def test_without_nvdec_the_cpu_decodes_and_says_so(device, clip):
     said = r"clip\.mp4: it is decoded on the CPU, as NVDEC cannot"
     with pytest.warns(UserWarning, match=said), video.open(clip, device="cuda:7") as reader:
         assert len(list(reader)) == 12
+
+
+@pytest.mark.parametrize(
+    ("preferred", "own"), [("libdav1d", "av1"), ("h264", "h264"), ("ffv1", None)]
+)
+def test_the_decoder_with_the_hardware_is_taken(preferred, own):
+    context = av.CodecContext.create(preferred, "r")
+    found = nvdec.codec_with("cuda", context)
+    assert (found and found.name) == own
+    assert nvdec.codec_with("videotoolbox", context) is None

@@ -135,12 +135,11 @@ def _job(
         loaded = load(task, name, options.provider)
         loaded.spec.chosen(predicting)
         settings: dict[str, Json] = {
+            **options.to_json(),
             "task": task,
             "model": name,
             "version": version_of(loaded.path),
             "provider": loaded.provider if options.provider == "auto" else options.provider,
-            "every": "" if options.every is None else str(options.every),
-            "top": getattr(options, "top", 1),
             "device": device_id(options.device),
             "options": {**predicting},
         }
@@ -390,13 +389,14 @@ class Looked:
 
     def _frames(self) -> float:
         """Return how many frames of all videos are looked at, by the headers of some."""
-        every = text_of(self._job.spec, "every")
+        options = ModelJobOptions.from_json(self._job.call, self._job.spec)
+        every = cast("Fraction | None", options.every)
         looked = size = 0.0
         for task in self._videos.kept:
             found = _header(text_of(task.part, "video"))
             if found is not None:
                 seconds, rate = found
-                wanted = seconds / float(Fraction(every)) if every else seconds * rate
+                wanted = seconds / float(every) if every else seconds * rate
                 looked += wanted / int_of(task.part, "shares")
                 size += int_of(task.part, "bytes")
         return looked * self._bytes / size if size else 0.0

@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import dala
 from dala import forks
 from dala.batch import storage
 from dala.batch.manifest import file_record
+from dala.batch.options import ClassifyJobOptions, ModelJobOptions
 from dala.batch.places import check_name
 from dala.batch.tables.parquet import RowFile, rows_of, schema
 from dala.batch.tasks import (
@@ -174,6 +175,7 @@ def make_rows(task: BatchTask, report: ProgressReport) -> Made:
     kind = text_of(spec, "task")
     name, version = text_of(spec, "model"), text_of(spec, "version")
     model = load(kind, name, text_of(spec, "provider"))
+    top = ClassifyJobOptions.from_json("batch", spec).top
     found = version_of(model.path)
     if found != version:
         raise BatchError(
@@ -190,7 +192,7 @@ def make_rows(task: BatchTask, report: ProgressReport) -> Made:
         pictures = "names" in part
         results = _pictures(task, model, failures) if pictures else _video(task, model)
         for label, time, result in results:
-            for row in rows_of(kind, result, label, time, int_of(spec, "top")):
+            for row in rows_of(kind, result, label, time, top):
                 file.add({**row, "model": model.name, "version": version})
             seen += 1
             report(seen)
@@ -237,8 +239,7 @@ def _video(
 
     part = task.part
     source = check_name(text_of(part, "video"), task.roots, "batch")
-    every = text_of(task.spec, "every")
-    step = Fraction(every) if every else None
+    step = cast("Fraction | None", ModelJobOptions.from_json("batch", task.spec).every)
     options, label = _options(task), storage.shown(source)
     device = dala.device(text_of(task.spec, "device"))
     with device, video.open(storage.source(source), policy="every") as reader:

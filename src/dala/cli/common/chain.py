@@ -20,8 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from dala.arguments import sides
+from dala.arguments.paths import missing_file
 from dala.cli.common.kernels import READERS, params_of
 from dala.errors import KernelSyntaxError, ParameterError, UnknownParameter, did_you_mean
+from dala.gpu.color import unit_color
 
 if TYPE_CHECKING:
     from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec
@@ -253,7 +255,7 @@ def _unknown(option: str, name: str, flags: Mapping[str, bool], before: str) -> 
 
 
 def _takes(name: str | Runnable) -> str:
-    """Return what a filter takes, as advice."""
+    """Return the parameters of a filter, as advice."""
     known = params(SHORT.get(name, name) if isinstance(name, str) else name)
     return f"It takes: {', '.join(known)}." if known else "It takes no parameters."
 
@@ -334,7 +336,7 @@ def _value(name: str, p: FilterParam, text: str) -> FilterValue:
 
 
 def _read(p: FilterParam, text: str) -> FilterValue:
-    """Return what a text stands for, by the type of its parameter; raise ValueError or KeyError."""
+    """Return the value of a text, by the type of its parameter; raise ValueError or KeyError."""
     if not text:
         raise ValueError
     if p.type == "size":
@@ -355,6 +357,8 @@ def _read(p: FilterParam, text: str) -> FilterValue:
     try:
         numbers = [_number(part) for part in text.split(":")]
     except ValueError:
+        if unit_color(text, 4 if p.type == "background" else p.size):
+            return text
         if p.type in PICTURES:
             return Path(text)
         raise
@@ -375,7 +379,7 @@ def _number(text: str) -> int | float:
 
 
 def _expected(p: FilterParam) -> str:
-    """Return what a parameter takes, as an error says it.
+    """Return the values that a parameter takes, in the words of errors.
 
     >>> _expected(params("blur")["radius"]), _expected(params("brightness")["value"])
     ('an int from 0 to 200', 'a number')
@@ -392,6 +396,7 @@ def _expected(p: FilterParam) -> str:
         return f"{'an int' if p.type == 'int' else 'a number'}{limits}"
     if p.type in ("ints", "floats"):
         count = f"{p.size} numbers" if p.size else "numbers"
+        count = f"a color such as red or #f80, or {count}" if p.size in (3, 4) else count
         return f"{count} with colons between, such as {':'.join(['1'] * (p.size or 3))}{limits}"
     return {"bool": "true or false", "background": "a file or a color r:g:b"}.get(p.type, "a file")
 
@@ -424,7 +429,7 @@ def _loaded(name: str | Runnable, key: str, value: FilterValue, max_pixels: int)
     if not isinstance(value, Path):
         return value
     if not value.is_file():
-        raise FileNotFoundError(f"--{name}: there is no file {key}={value}.")
+        raise missing_file(value, f"--{name}: {key}")
     kind = params(name)[key].type
     if kind in PICTURES:
         from dala.media.files import load as load_picture

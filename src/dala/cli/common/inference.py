@@ -60,7 +60,7 @@ def score(usual: str, default: float | None = None) -> Options:
 
 @dataclass(frozen=True)
 class ModelCommand(Generic[R]):
-    """A command that prints what a model finds in pictures and videos, and draws it with --out."""
+    """A command that prints the findings of a model, and draws them with --out."""
 
     #: The model by default.
     model: str
@@ -92,7 +92,7 @@ class ModelCommand(Generic[R]):
 
 
 def smoothed(options: dict[str, float]) -> Follow[R]:
-    """Return what smooths points over time."""
+    """Return a stream of results whose points are smoothed over time."""
     from dala.ml.smooth import Smoother
 
     smoother: Smoother[Any] = Smoother()
@@ -124,7 +124,7 @@ def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model[Prediction]:
     from dala.ml.gpu import load_model
     from dala.ml.models import find_model
 
-    provider = args.provider or "auto"
+    options = ModelOptions.given(args)
     known = find_model(args.model)
     if known is not None and known.copyleft:
         print(
@@ -139,17 +139,17 @@ def load(args: argparse.Namespace, tasks: tuple[str, ...]) -> Model[Prediction]:
         )
     able = [task for task in tasks if task in TASKS]
     if known is not None or not Path(args.model).is_file():
-        return load_model(args.model, provider, threads=getattr(args, "threads", None))
+        return load_model(args.model, **options)
     if not able:
         raise ParameterError(
             f"--model must be the name of a model (dala models), got the file {args.model!r}."
         )
     if len(able) == 1:
-        return load_model(args.model, provider, task=able[0])
-    with load_model(args.model, provider) as probe:  # one plane is a matte, more are classes
+        return load_model(args.model, **options, task=able[0])
+    with load_model(args.model, **options) as probe:  # one plane is a matte, more are classes
         shape = probe.output_ports[0].shape
     task = "matte" if len(shape) == 4 and shape[1] == 1 else "segment"
-    return load_model(args.model, provider, task=task)
+    return load_model(args.model, **options, task=task)
 
 
 def run(

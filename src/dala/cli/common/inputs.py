@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from dala.arguments.paths import missing_file
 from dala.errors import ParameterError, error_line
 from dala.media.video.suffixes import PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from dala.typing import NDArray
@@ -83,7 +84,7 @@ def expand(names: Sequence[str], videos: bool = False) -> tuple[list[Path], bool
                 raise FileNotFoundError(f"no file matches {name!r}.")
             found += matching
         else:
-            raise FileNotFoundError(f"there is no file {name!r}.")
+            raise missing_file(name)
     return found, many
 
 
@@ -142,12 +143,15 @@ def refuse_no_video(place: str, source: str, out: str) -> None:
     """Raise if the result of a video has a name that is none of a video.
 
     Raises:
-        ParameterError: with the page that makes a picture or a sound of a video.
+        ParameterError: with the way to a picture or a sound of a video.
     """
     if is_video(out):
         return
     kind = (mimetypes.guess_type(out)[0] or "").partition("/")[0]
-    pages = {"image": " One frame: docs/how-to/facts.md.", "audio": " Sound: docs/how-to/sound.md."}
+    pages = {
+        "image": " One frame: docs/how-to/facts.md.",
+        "audio": f" Sound: dala cut {source} -o {out}.",
+    }
     raise ParameterError(
         f"{place} must be a video such as out.mp4, as {source!r} is, got {out!r}."
         + pages.get(kind, "")

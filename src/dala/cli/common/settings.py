@@ -54,6 +54,9 @@ def read(path: Path) -> dict[str, str | int]:
 
 
 def _checked(path: Path, name: str, value: object) -> str | int:
+    if isinstance(value, dict):
+        advice = f"Settings have no table: remove the line [{name}]."
+        raise ParameterError(f"{path}: [{name}]: there is no such table. {advice}")
     if name not in NAMES:
         hint = did_you_mean(name, NAMES) or f"There are: {', '.join(NAMES)}."
         raise ParameterError(f"{path}: there is no setting {name!r}. {hint}")

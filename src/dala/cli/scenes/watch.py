@@ -11,6 +11,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Final
 
+from dala.arguments.paths import missing_file
+
 if TYPE_CHECKING:
     from dala.gpu import Surface
     from dala.media import Scene
@@ -76,7 +78,7 @@ class Watch:
         self._seen: Stamp | None = None
         self._checked = 0.0
         if not self.path.is_file():
-            raise FileNotFoundError(f"there is no file '{self.path}'.")
+            raise missing_file(self.path)
 
     # files ----------------------------------------------------------------------------------------
     def check(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dala import memory
 from dala.errors import ParameterError, UnknownParameter, did_you_mean
+from dala.gpu.color import color_advice, unit_color
 from dala.gpu.compute.lang.declaration import expected_numbers
 from dala.notices import notify
 from dala.typing import Params, ParamValue
@@ -26,8 +27,8 @@ class DeclaredParam:
 
     Attributes:
         name: the name that callers use.
-        type: the value's type; "ints" and "floats" take several numbers, a "size" is a width and
-            a height in pixels.
+        type: the value's type; "ints" and "floats" take several numbers, and three or four of them
+            a color; a "size" is a width and a height in pixels.
         default: the value if omitted. None lets the operation choose.
         low: the smallest accepted number, or None.
         high: the largest accepted number, or None.
@@ -239,6 +240,7 @@ def _value(kernel: str, option: Parameter, value: ParamValue) -> CheckedValue:
             return bool(value)
     else:
         found = _numbers(option, value)
+        advice = color_advice(value) if option.size in (3, 4) else ""
         if kind == "size" and found is not None and not isinstance(value, PixelSize):
             report_order(kernel, *found)
     if found is None:
@@ -285,7 +287,7 @@ def _numbers(option: Parameter, value: ParamValue) -> tuple[int | float, ...] | 
     ):
         items = value
     elif isinstance(value, str):
-        return None
+        items = unit_color(value, option.size) or ()
     else:
         try:
             array = np.asarray(value)

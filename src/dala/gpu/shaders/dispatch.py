@@ -197,6 +197,8 @@ class SurfaceShaders:
                 return kept
         try:
             engine = buffer_zeros((1,), "u8", device=self._device).engine
+            if engine.info()["api"] == "CUDA":  # which runs the WGSL that Dala writes
+                engine = buffer_zeros((1,), "u8", device="webgpu").engine
         except DeviceUnavailable as error:
             raise DeviceUnavailable(
                 f"{error} Kernel text (def name(px: Pixel): return ...) runs without one."

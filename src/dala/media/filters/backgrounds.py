@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from dala.errors import ParameterError
+from dala.gpu.color import unit_color
 from dala.gpu.compute.kernel import get as find_kernel
 from dala.gpu.compute.params import Parameter
 from dala.media.filters.plans import PICTURE, Step, StepInput, Steps, Values, effect
@@ -91,8 +92,8 @@ def virtual_background(steps: Steps, values: Values) -> None:
     Args:
         mask: a picture that is 1 where the picture is kept, of any size; bools also work. None
             lets the model "selfie" find people (``dala-gpu[ml]``).
-        background: None to blur the picture's own; a color (r, g, b) or (r, g, b, a) of 0 to 1; or
-            a picture, which is stretched to the size.
+        background: None to blur the picture's own; a color by name, or (r, g, b) or (r, g, b, a)
+            of 0 to 1; or a picture, which is stretched to the size.
         radius (pixels): of the background's blur.
         feather (pixels): radius of a blur of the mask; 0 for none.
         edge: (low, high): the mask counts as 0 below low, as 1 above high.
@@ -107,7 +108,7 @@ def virtual_background(steps: Steps, values: Values) -> None:
     soft = {"low": low, "high": high}
     mask = _add_mask(steps, values)
     background = values.get("background")
-    if isinstance(background, tuple | list):
+    if isinstance(background, tuple | list | str):
         steps.add(_BEHIND_COLOR, PICTURE, mask, color=_background_color(background), **soft)
         return
     back: StepInput
@@ -121,14 +122,15 @@ def virtual_background(steps: Steps, values: Values) -> None:
     steps.add(_BEHIND, PICTURE, back, mask, **soft)
 
 
-def _background_color(color: tuple[float, ...] | list[float]) -> tuple[float, ...]:
+def _background_color(given: tuple[float, ...] | list[float] | str) -> tuple[float, ...]:
+    color = (unit_color(given, 4) or ()) if isinstance(given, str) else given
     numbers = [c for c in color if isinstance(c, int | float) and math.isfinite(c)]
     if len(color) not in (3, 4) or len(numbers) != len(color):
         raise ParameterError.invalid(
             "virtual_background",
             "background",
-            "a picture, or a color (r, g, b) or (r, g, b, a) of 0 to 1",
-            color,
+            "a picture, or a color: its name, (r, g, b) or (r, g, b, a) of 0 to 1",
+            given,
         )
     return tuple(float(c) for c in (*numbers, 1.0)[:4])
 

@@ -29,7 +29,7 @@ _TYPES: Final = {
     "size": "Sequence[int | None]",  # None keeps the aspect
     "floats": "Sequence[float] | NDArray",
     "picture": "ImageLike",
-    "background": "ImageLike | Sequence[float]",
+    "background": "ImageLike | Sequence[float] | str",
     "lut": "Cube | PathLike | NDArray | Buffer",
     "map": "NDArray | Buffer | Sequence[Sequence[float]]",
     "points": "Sequence[tuple[float, float]]",
@@ -82,7 +82,9 @@ def annotation(p: FilterParam) -> str:
         kind = f"Literal[{', '.join(map(repr, p.choices))}]"
         if p.name == "normalize":
             kind += " | bool"
-    elif p.spread:
+    if p.type == "floats" and p.size in (3, 4):
+        kind = f"{kind} | str"  # the name of a color
+    if p.spread:
         kind = f"float | {kind}"
     return kind if p.required or p.default is not None else f"{kind} | None"
 
@@ -179,7 +181,7 @@ def example(spec: FilterSpec) -> str:
 
 
 def _instead(name: str) -> str:
-    """Return advice for a name that a module does not have: where it is, or what is like it."""
+    """Return advice for a name that a module does not have: its module, or a similar name."""
     if name.startswith("_"):
         return ""
     if name in declared():

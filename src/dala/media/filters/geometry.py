@@ -43,7 +43,7 @@ def rotate(steps: Steps, values: Values) -> None:
         method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
         border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
             "reflect" (mirrored) or "wrap" (repeated).
-        fill: r, g, b, a of 0 to 1 for the border "constant".
+        fill: a color by name, or r, g, b, a of 0 to 1, for the border "constant".
     """
     height, width = shape = steps.shape[:2]
     rest = steps.shape[2:]

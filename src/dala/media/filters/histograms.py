@@ -377,7 +377,7 @@ def white_balance(steps: Steps, values: Values) -> None:
     result by 1/100 of a step, and the sum is rounded once, halves up.
 
     Args:
-        color: r, g, b of 0.001 to 1 of something that should be gray.
+        color: a color by name, or r, g, b of 0.001 to 1, of something that should be gray.
         temperature (kelvins): of the light of the scene; 3200 is a lamp, 5500 daylight.
 
     >>> import numpy as np

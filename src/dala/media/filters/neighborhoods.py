@@ -186,7 +186,7 @@ def morphology(steps: Steps, values: Values) -> None:
         border: values beyond the picture, for each erosion and dilation: "clamp" (the nearest
             pixel), "reflect" (mirrored, without repeating the edge), "wrap" (repeated) or
             "constant" (``fill``).
-        fill: r, g, b, a of 0 to 1 for the border "constant".
+        fill: a color by name, or r, g, b, a of 0 to 1, for the border "constant".
     """
     element = values.get("element")
     if element is None and values["shape"] == "rect":

@@ -16,6 +16,7 @@ import numpy as np
 
 from dala import memory
 from dala.arguments import checked_path
+from dala.arguments.paths import missing_file
 from dala.errors import (
     DalaError,
     ParameterError,
@@ -350,7 +351,7 @@ def _input(
             try:
                 value = _cube(path, os.stat(path).st_mtime_ns)
             except FileNotFoundError:
-                raise FileNotFoundError(f"{origin}: there is no file {path!r}.") from None
+                raise missing_file(path, origin) from None
         if isinstance(value, Cube):
             return value.packed, dict(value.params)
     return numbers(value, p.name, call), {}

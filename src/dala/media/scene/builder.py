@@ -12,15 +12,12 @@ from dala.media.scene.builder_methods import BuilderMethods
 from dala.media.scene.nodes.registry import NODE_TYPES
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from dala.media.scene.animation.animation import Animation, Followed
     from dala.media.scene.animation.keyframes import AnimatedValue, Keyframe
     from dala.media.scene.nodes.group import GroupNode
     from dala.media.scene.nodes.node import Node
     from dala.media.scene.nodes.property_types import NodeArgument
     from dala.media.scene.nodes.video import VideoNode
-    from dala.media.scene.output import ScenePlayer
     from dala.media.scene.scene import Scene
     from dala.media.sources import Source
     from dala.media.sources.easing import EasingLike
@@ -101,7 +98,7 @@ class NodeBuilder(BuilderMethods, ABC):
         """
         from dala.media.scene.nodes.video import SOURCE_ARGUMENTS, OpenedStream
         from dala.media.sources.open import open_source
-        from dala.offload import LoopWorker, arrival
+        from dala.offload import LoopWorker
 
         scene = self.scene_of()._check_open("add_video_async")
         names = (*SOURCE_ARGUMENTS, "start", "end", "duration")
@@ -113,12 +110,7 @@ class NodeBuilder(BuilderMethods, ABC):
                 _ = source.size  # may wait for the first frame
             return source
 
-        opening = LoopWorker("dala source").submit(opened)
-        try:
-            source = await arrival(opening)
-        except BaseException:  # cancelled: what the thread still opens is closed
-            opening.add_done_callback(close_late)
-            raise
+        source = await LoopWorker("dala source").opened(opened)
         try:
             made = self.add_video(OpenedStream(stream, source), **properties)  # type: ignore[arg-type]
         except BaseException:
@@ -141,9 +133,3 @@ class NodeBuilder(BuilderMethods, ABC):
         Selection(*sorted((*NODE_TYPES, "animation"))).check("add_node", "type", node_type)
         made: Node | Animation = getattr(self, f"add_{node_type}")(*args, **properties)
         return made
-
-
-def close_late(opening: Future[Source] | Future[ScenePlayer]) -> None:
-    """Close a source that a thread opened too late, when no one waits for it."""
-    if not opening.cancelled() and opening.exception() is None:
-        opening.result().close()

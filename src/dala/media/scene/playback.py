@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from dala.arguments import Flag
 from dala.errors import ParameterError
-from dala.media.scene.builder import close_late
 from dala.media.scene.options import POSITIVE, START
 from dala.media.scene.output import ScenePlayer, check_surface
-from dala.offload import LoopWorker, arrival, in_event_loop
+from dala.offload import LoopWorker, in_event_loop
+from dala.trace.recorder import OFF, tracer
 
 if TYPE_CHECKING:
     from asyncio import Task
 
     from dala.gpu.surface import Surface
     from dala.media.scene.scene import Scene
+
+T = TypeVar("T")
 
 
 class Playback(dict[str, float]):
@@ -103,69 +106,61 @@ def play(
         return player
 
     playback = Playback()
+    here = _Here()
     if in_event_loop():
         import asyncio
 
+        worker = LoopWorker("dala scene")
         # macOS handles the events of windows on the main thread only.
-        main_only = show == "window" and sys.platform == "darwin"
-        beside = _play_beside(playback, opened, main_only, last, on_frame)
+        main = here if show == "window" and sys.platform == "darwin" else worker
+        beside = _present(playback, opened, worker, main, last, on_frame, asyncio.sleep)
         playback._task = asyncio.get_running_loop().create_task(beside, name="dala scene")
         return playback
-    player = opened()
-    try:
-        while player.step(last):
-            if on_frame is not None:
-                on_frame(scene.time)
-            if _is_closed(player):
-                break
-        player.surface.synchronize()
-    finally:
-        player.close()
-    playback.update(scene.stats)
+
+    async def rest(seconds: float) -> None:
+        if seconds > 0:
+            with tracer.wait("idle") if tracer.on else OFF:
+                pause(seconds)
+
+    with suppress(StopIteration):  # nothing in it waits for an event loop
+        _present(playback, opened, here, here, last, on_frame, rest).send(None)
     return playback
 
 
-async def _play_beside(
+class _Here:
+    """The calling thread in the place of a worker."""
+
+    async def run(self, function: Callable[[], T]) -> T:
+        return function()
+
+    opened = run
+
+
+async def _present(
     playback: Playback,
     opened: Callable[[], ScenePlayer],
-    main_only: bool,
+    worker: LoopWorker | _Here,
+    main: LoopWorker | _Here,
     last: int | None,
     on_frame: Callable[[float], object] | None,
+    rest: Callable[[float], Awaitable[None]],
 ) -> None:
-    """Present the scene from the event loop: it sleeps between frames, a thread does the work."""
-    import asyncio
-
-    worker = LoopWorker("dala scene")
-    if main_only:
-        player = opened()
-    else:
-        opening = worker.submit(opened)
-        try:
-            player = await arrival(opening)
-        except asyncio.CancelledError:
-            opening.add_done_callback(close_late)
-            raise
+    """Present the scene frame by frame: ``worker`` draws, ``main`` opens, asks and closes."""
+    player = await main.opened(opened)
+    surface = player.surface
     try:
         while (wait := player.until_next(last)) is not None:
-            await asyncio.sleep(wait)
+            await rest(wait)
             await worker.run(player.present)
             if on_frame is not None:
                 result = on_frame(player.scene.time)
-                if isinstance(result, Awaitable):
+                if isinstance(result, Awaitable) and isinstance(worker, LoopWorker):
                     await result
-            if player.surface.presenter is not None and (
-                _is_closed(player) if main_only else await worker.run(lambda: _is_closed(player))
-            ):
+            if surface.presenter is not None and await main.run(partial(surface.wait_closed, 0)):
                 break
-        await worker.run(player.surface.synchronize)
-    finally:  # after the frame that a cancelled task left behind
-        if main_only:
-            await worker.run(player.surface.synchronize)
-            player.close()
-        else:
-            await worker.run(player.close)
+        await worker.run(surface.synchronize)
+    finally:
+        if main is not worker:
+            await worker.run(surface.synchronize)  # after the frame that a cancelled task left
+        await main.run(player.close)
     playback.update(player.scene.stats)
-
-
-def _is_closed(player: ScenePlayer) -> bool:
-    return player.surface.presenter is not None and player.surface.wait_closed(0)

@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from dala.errors import ParameterError, masked
+from dala.errors import ParameterError, counted, masked
+from dala.media.frame import Frame
 from dala.media.scene.nodes import timeline as nodes
 from dala.media.scene.nodes.property_types import NodeArgument, Values
 from dala.media.scene.nodes.timeline import TimelineNode
@@ -17,11 +18,12 @@ from dala.media.scene.options import RenderOptions
 from dala.media.scene.output import render_to
 from dala.media.scene.scene import Scene
 from dala.media.sources.clip import ClipTimes
-from dala.media.sources.seconds import TimeLike, to_fraction
+from dala.media.sources.seconds import TimeLike, seconds_of, to_fraction
 from dala.media.transitions.spec import Transition, TransitionLike
 from dala.media.video.joining.cut import JoinReport, check_targets
 from dala.media.video.joining.packets import CopiedPart, PacketFile, PacketsRefused, copy_packets
 from dala.media.video.options import EncoderOptions
+from dala.media.video.timing import DEFAULT_RATE
 
 if TYPE_CHECKING:
     from dala.media.scene.nodes.node import Node
@@ -181,7 +183,9 @@ def _shown(content: object) -> str:
     return masked(repr(content)) if isinstance(content, str) else f"a {type(content).__name__}"
 
 
-_CALL = "concat"
+_CALL: Final = "concat"
+#: Seconds of a picture between videos.
+STILL: Final = 3.0
 
 
 def concat_videos(
@@ -189,6 +193,7 @@ def concat_videos(
     out: PathLike,
     *,
     transition: TransitionLike = None,
+    still: TimeLike = STILL,
     audio: bool = True,
     encoding: EncoderOptions | None = None,
     device: str | None = None,
@@ -200,24 +205,31 @@ def concat_videos(
     videos are fitted into the size and rate of the first, and encoded again.
 
     Args:
-        paths: at least two videos.
+        paths: at least two videos or pictures.
         out: the result.
         transition: how each comes in after the one before; see ``Transition``.
+        still: how long each picture is shown.
         audio: keep the sound.
         encoding: how a result is encoded again.
         device: draws the transitions.
         progress: as of ``Scene.render_to``.
     """
     if isinstance(paths, str | os.PathLike) or len(paths) < 2:
-        raise ParameterError.invalid(_CALL, "paths", "at least two videos", paths)
+        raise ParameterError.invalid(_CALL, "paths", "at least two videos or pictures", paths)
     check_targets(out, list(paths), _CALL)
     made = Transition.of(transition, _CALL)
+    length = seconds_of(still, _CALL, "still")
+    pictures = [path for path in paths if os.fspath(path).lower().endswith(nodes.PICTURES)]
+    videos = [path for path in paths if path not in pictures]
     with ExitStack() as stack:
-        files = [stack.enter_context(PacketFile(path, _CALL, audio)) for path in paths]
+        files = [stack.enter_context(PacketFile(path, _CALL, audio)) for path in videos]
         sizes = [(f.video.codec_context.width, f.video.codec_context.height) for f in files]
-        rate = 1 / files[0].step
+        rate = 1 / files[0].step if files else DEFAULT_RATE
         reason = "" if made.is_cut else f"the transition {made.name!r} mixes pictures"
-        reason = reason or difference(paths, files)
+        if pictures:
+            many = counted(len(pictures), "pictures")
+            reason = f"{many} shown for {float(length):g} s each; --still sets the time"
+        reason = reason or difference(videos, files)
         if not reason:
             try:
                 parts = [CopiedPart(file, Fraction(0), None) for file in files]
@@ -225,11 +237,17 @@ def concat_videos(
                 return JoinReport(True, "", count, float(count / rate))
             except PacketsRefused as error:
                 reason = f"the container does not take the packets ({error})"
-        fitted = _fitted(paths, sizes, [1 / file.step for file in files])
+        fitted = [] if pictures else _fitted(videos, sizes, [1 / file.step for file in files])
     line = Timeline()
     for number, path in enumerate(paths):
-        line.add(path, transition=made if number else None)
-    width, height = (side + side % 2 for side in _shown_size(paths[0], sizes[0]))
+        duration = length if path in pictures else None
+        line.add(path, duration=duration, transition=made if number else None)
+    if paths[0] in pictures:
+        first = Frame.open(paths[0], device=device)
+        size = first.width, first.height
+    else:
+        size = _shown_size(paths[0], sizes[0])
+    width, height = (side + side % 2 for side in size)
     with Scene(width, height, fps=rate, device=device) as scene:
         scene.add_timeline(line)
         scene.duration = float(line.duration)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
 from typing import Final, Self, TypeAlias
 
+from dala.arguments.times import seconds
 from dala.errors import ParameterError
 
-#: A time: seconds, a fraction, or text such as "1:02:03.5".
+#: A time: seconds, a fraction, or text such as "1:02:03.5" or "1m30s".
 TimeLike: TypeAlias = "float | Fraction | str"
 
 #: The latest time, in seconds: about 30 years.
 LATEST: Final = 10**9
-_CLOCK: Final = re.compile(r"\s*(-?)(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)\s*")
 
 
 def to_fraction(name: str, value: TimeLike, call: str = "open_source") -> Fraction:
@@ -40,25 +39,18 @@ def to_fraction(name: str, value: TimeLike, call: str = "open_source") -> Fracti
 
 
 def seconds_of(value: TimeLike, call: str, name: str) -> Fraction:
-    """Return a time in seconds, exact: of a number, a fraction or text such as "1:02:03.5".
+    """Return a time in seconds, exact: of a number, a fraction, or text for ``arguments.seconds``.
 
     >>> seconds_of("01:02:03.5", "cut", "from"), seconds_of(0.1, "cut", "from")
     (Fraction(7447, 2), Fraction(1, 10))
     """
-    found: Fraction | None = None
-    if isinstance(value, str) and (parts := _CLOCK.fullmatch(value)):
-        sign, hours, minutes, seconds = parts.groups()
-        rest = Fraction(seconds.replace(",", "."))
-        whole = int(hours or 0) * 3600 + int(minutes) * 60 + rest
-        if rest < 60 and (hours is None or int(minutes) < 60):
-            found = -whole if sign else whole
-    else:
-        try:
-            found = to_fraction(name, value, call)
-        except ParameterError:
-            found = None
+    found: Fraction | None
+    try:
+        found = seconds(value) if isinstance(value, str) else to_fraction(name, value, call)
+    except (ValueError, ArithmeticError):  # a ParameterError is one, too
+        found = None
     if found is None or abs(found) > LATEST:
-        expected = "a time in seconds, or text such as '1:02:03.5'"
+        expected = "a time in seconds, or text such as '1:02:03.5' or '1m30s'"
         raise ParameterError.invalid(call, name, expected, value)
     return found
 

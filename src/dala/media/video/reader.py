@@ -7,11 +7,11 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from time import monotonic
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from dala import forks
 from dala.arguments import Quantity
-from dala.errors import FreedError, ParameterError, VideoError
+from dala.errors import FreedError, IndexOutOfRange, ParameterError, VideoError
 from dala.media.frame import Frame
 from dala.media.hdr import TRANSFERS, Hdr
 from dala.media.video import color, deep
@@ -91,6 +91,16 @@ class Reader(AsyncIterating[Frame]):
     """
 
     _instead = "Pass the path, and open it there."
+    _elsewhere: ClassVar = {
+        "read grab retrieve get_next_data iter_frames": "next(reader, None) is the next frame, or "
+        "None after the last; `for frame in reader` takes all.",
+        "get_frame get_data save_frame set": "reader[10] is a frame by its number; "
+        "reader.seek(1.5) and next(reader) are one by its time.",
+        "subclip subclipped trim cut": "Play a part of a file in a scene: scene.add_video(path, "
+        "trim=(1, 2)). `dala cut` writes one to a file.",
+        "isOpened": "video.open raises if the file cannot be opened.",
+        "size shape": "It has width and height.",
+    }
 
     def __init__(self, source: VideoSource, options: DecodeOptions | None = None) -> None:
         options = options or DecodeOptions()
@@ -110,6 +120,7 @@ class Reader(AsyncIterating[Frame]):
         self._fresh = True
         self._ended = False
         self._turn: int | None = None
+        self._times: list[Fraction] = []
         self._dropped = self._said = 0
         self._resources = _Resources(self._opener())
         self._worker = self._resources.worker
@@ -252,6 +263,44 @@ class Reader(AsyncIterating[Frame]):
         if decoded is None:
             raise StopIteration
         return self._made(decoded)
+
+    def __len__(self) -> int:
+        if (count := self.frames) is None:
+            raise TypeError(
+                f"len: {self.name!r} does not say how many frames it has. Count them: "
+                "sum(1 for _ in reader)."
+            )
+        return count
+
+    def __bool__(self) -> bool:
+        return True  # whatever its length
+
+    def __getitem__(self, number: int) -> Frame:
+        """Return a frame by its number, exactly; the next one is that after it.
+
+        The first use reads the times of all frames, without decoding.
+        """
+        if not isinstance(number, int):
+            advice = "For a part, seek, and take as many: itertools.islice(reader, 10)."
+            raise TypeError(f"reader[...] takes the number of a frame, got {number!r}. {advice}")
+        self._opened("frames")
+        times = self._times = self._times or self._find_times()
+        if not -len(times) <= number < len(times):
+            raise IndexOutOfRange(f"reader[{number}]: {self.name!r} has {len(times)} frames.")
+        self.seek(times[number])
+        return next(self)
+
+    def _find_times(self) -> list[Fraction]:
+        """Return the times of all frames."""
+        from dala.media.video.chunks.index import index_video
+
+        if self.source.live:
+            raise VideoError(f"reader[...]: {self.name!r} is live: its frames have no numbers.")
+        index = index_video(self.source, CALL)
+        if index.problem:
+            advice = "Skip frames: next(itertools.islice(reader, 10, None))."
+            raise VideoError(f"reader[...]: {self.name!r}: {index.problem}. {advice}")
+        return [index.time(number) for number in range(index.frames)]
 
     def where(self, wanted: Callable[[Fraction], bool]) -> Iterator[Frame]:
         """Iterate as usual, but convert and yield only the frames whose time is wanted."""

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from dala import budget, forks
 from dala.arguments import SECONDS, Flag
+from dala.arguments.paths import near_files
 from dala.errors import (
     DalaError,
     MissingPackage,
@@ -277,7 +278,8 @@ def _found(what: VideoFile, call: str, *, playlists: bool) -> VideoSource:
         )
     path = Path(os.fsdecode(what))
     if not path.exists():
-        raise VideoNotFound(f"{call}: no such file: {str(path)!r}. Check the path.")
+        advice = near_files(path) or "Check the path."
+        raise VideoNotFound(f"{call}: no such file: {str(path)!r}. {advice}")
     if path.is_dir():
         raise VideoError(f"{call}: {str(path)!r} is a folder. Name a file in it.")
     if path.is_file() and path.stat().st_size == 0:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dala.arguments import items_of
 from dala.errors import ParameterError
+from dala.gpu.color import color_advice, unit_color
 from dala.gpu.compute.engines.symbols import FUNCTIONS, apply, is_symbolic
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl, expected_numbers
 from dala.gpu.compute.lang.exact.fixed_point import fixed_point
@@ -100,9 +101,14 @@ def _components(decl: KernelDecl, p: ParamDecl, value: ParamValue) -> Sequence[o
         return (value,)
     if value is None:
         raise missing(decl.name, p.name)
-    items = items_of(value)  # type: ignore[arg-type]  # it may be anything
+    items: Sequence[object] | None
+    if isinstance(value, str):
+        items = unit_color(value, p.size)
+    else:
+        items = items_of(value)  # type: ignore[arg-type]  # it may be anything
     if items is None or (not 1 <= len(items) <= MAX_LIST if p.listed else len(items) != p.size):
-        raise ParameterError.invalid(decl.name, p.name, p.expected, value)
+        advice = color_advice(value) if p.size in (3, 4) else ""
+        raise ParameterError.invalid(decl.name, p.name, p.expected, value, advice)
     return items
 
 

@@ -59,7 +59,7 @@ _BORDER_DOCS: Final = {
         'values beyond the picture: "clamp" (the nearest pixel), "reflect" (mirrored, without '
         'repeating the edge), "wrap" (repeated) or "constant" (``fill``).',
     ),
-    "fill": ("", 'r, g, b, a of 0 to 1 for the border "constant".'),
+    "fill": ("", 'a color by name, or r, g, b, a of 0 to 1, for the border "constant".'),
 }
 
 #: A kernel function, an operation class, or a recipe. Their signatures have nothing in common.

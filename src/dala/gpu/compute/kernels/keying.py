@@ -36,7 +36,8 @@ def chroma_key(
     and rounded once, halves up.
 
     Args:
-        key: r, g, b of 0 to 1, best taken from the screen; a gray key has no spill.
+        key: a color by name, or r, g, b of 0 to 1, best taken from the screen; a gray key
+            has no spill.
         threshold: pixels closer than this are transparent; pure green is 0.53 away from gray.
         softness: the width of the transition.
         despill: 0 leaves colors unchanged.

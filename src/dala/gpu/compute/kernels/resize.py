@@ -95,7 +95,7 @@ class Resize(_Resampling):
         fit: with both numbers: "stretch" to them; "contain" (keep the aspect, at most that size);
             "cover" (keep the aspect, crop what is over; also "crop"); "pad" (as contain, centered,
             with ``fill`` around; also "letterbox").
-        fill: r, g, b, a of 0 to 1 around a padded picture.
+        fill: a color by name, or r, g, b, a of 0 to 1, around a padded picture.
     """
 
     title = "resize"

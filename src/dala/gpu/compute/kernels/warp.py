@@ -129,7 +129,7 @@ class WarpAffine(_Warp):
         method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
         border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
             "reflect" (mirrored) or "wrap" (repeated).
-        fill: r, g, b, a of 0 to 1 for the border "constant".
+        fill: a color by name, or r, g, b, a of 0 to 1, for the border "constant".
     """
 
     title = "warp_affine"
@@ -161,7 +161,7 @@ class WarpPerspective(_Warp):
         method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
         border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
             "reflect" (mirrored) or "wrap" (repeated).
-        fill: r, g, b, a of 0 to 1 for the border "constant".
+        fill: a color by name, or r, g, b, a of 0 to 1, for the border "constant".
     """
 
     title = "warp_perspective"
@@ -191,7 +191,7 @@ class Remap(_Warp):
         method: "nearest", "bilinear" or "bicubic" (with a = -0.75).
         border: values beyond the picture: "constant" (``fill``), "clamp" (the nearest pixel),
             "reflect" (mirrored) or "wrap" (repeated).
-        fill: r, g, b, a of 0 to 1 for the border "constant".
+        fill: a color by name, or r, g, b, a of 0 to 1, for the border "constant".
     """
 
     title = "remap"
@@ -352,7 +352,7 @@ class Pad(_Placed):
         border: the new pixels: "constant" (``fill``), "clamp" (the nearest pixel), "reflect"
             (mirrored, without repeating the edge) or "wrap" (repeated). A small picture is mirrored
             or repeated as often as needed.
-        fill: r, g, b, a of 0 to 1 for the border "constant".
+        fill: a color by name, or r, g, b, a of 0 to 1, for the border "constant".
     """
 
     title = "pad"

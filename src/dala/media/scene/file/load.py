@@ -16,7 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, TypeVarTuple
 
-from dala.arguments import checked_path
+from dala.arguments import checked_path, refuse_folder
+from dala.arguments.paths import missing_file
 from dala.budget import Charging, check_deadline, checked
 from dala.errors import DalaError, ParameterError, SceneFileError, describe
 from dala.media.filters.sizes import with_size
@@ -147,9 +148,9 @@ def read(path: PathLike) -> j.JsonValue:
         SceneFileError: it is not JSON; the error names line and column.
     """
     path = Path(path)
+    refuse_folder("load_scene", path)
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise FileNotFoundError(f"load_scene: the file {str(path)!r} {what}.")
+        raise missing_file(path, "load_scene")
     if path.stat().st_size > MAX_BYTES:
         raise SceneFileError(path.name, [f"the file has more than {MAX_BYTES:,} bytes."])
     try:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
-from dala.errors import ParameterError, describe
+from dala.arguments.paths import near_files
+from dala.errors import FileMissing, ParameterError, describe
 from dala.media.scene.boxes import container_size
 from dala.media.scene.compositor.pictures import LivePicture, copy_image, is_opaque
 from dala.media.scene.nodes import property_types as t
@@ -113,9 +114,11 @@ class ImageNode(Node):
         path = os.fspath(image)
         if not os.path.exists(path):
             name = describe(path)  # a URL by mistake may have secrets
-            raise FileNotFoundError(
-                f"add_{self.type}: there is no texture and no file {name}{self._NOR}. Load a "
-                "texture first: scene.textures.load(key, picture)."
+            advice = near_files(path) or (
+                "Load a texture first: scene.textures.load(key, picture)."
+            )
+            raise FileMissing(
+                f"add_{self.type}: there is no texture and no file {name}{self._NOR}. {advice}"
             )
         return textures.load(path, path)
 

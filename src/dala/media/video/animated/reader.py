@@ -1,4 +1,4 @@
-"""Reading animated pictures, with Pillow: whole frames, whatever their parts and disposals are."""
+"""Reading animated pictures, with Pillow: whole frames, made of their parts by any disposal."""
 
 from __future__ import annotations
 
@@ -277,6 +277,9 @@ class AnimationReader(Reader):
     def _damaged(self, why: str) -> VideoError:
         number, self._frame = self._frame, len(self._file.facts.delays)
         return VideoError(f"video: {self.name!r} is damaged after {number} frames ({why}).")
+
+    def _find_times(self) -> list[Fraction]:
+        return [time * self._file.unit for time in self._file.times[:-1]]
 
     def _restart(self, at: Fraction | None) -> None:
         file, self._ended = self._file, False

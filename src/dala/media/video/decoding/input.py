@@ -9,7 +9,12 @@ from typing import Protocol
 from dala import forks, memory
 from dala.budget import check_deadline
 from dala.errors import DeviceUnavailable, VideoError
-from dala.media.video.decoding.nvdec import engine_of, is_on_gpu, options_for
+from dala.media.video.decoding.nvdec import (
+    codec_with,
+    engine_of,
+    is_on_gpu,
+    options_for,
+)
 from dala.media.video.options import DecodeOptions
 from dala.media.video.reach import is_playlist
 from dala.media.video.source import AvObject, DecodedFrame, VideoSource, av, ffmpeg_message
@@ -116,7 +121,7 @@ class VideoInput:
         self.close()
         hardware = {} if self._hwaccel is None else {"hwaccel": self._hardware()}
         try:
-            self._container = source.open(self.options.timeout, **hardware)
+            self._container = self._opened(hardware)
         except (av.FFmpegError, OSError, ValueError, RuntimeError, TypeError) as error:
             check_deadline(self.call)
             if self._hwaccel is not None and self._opens_without():
@@ -138,20 +143,53 @@ class VideoInput:
             self.close()
             raise
         self.begin = start_offset(self.container)
-        self.decoder = self._alpha_decoder() or self.stream.codec_context
-        self.decoder.thread_type = "AUTO"
-        self.decoder.thread_count = self.options.threads
-        if tracer.on:  # packets and their frames share an id
-            self.decoder.flags |= av.codec.context.Flags.copy_opaque
+        self.decoder = self._own_decoder() or self._set_up(self.stream.codec_context)
 
-    def _alpha_decoder(self) -> AvObject | None:
-        if self._hwaccel is not None:
-            return None
+    def _set_up(self, decoder: AvObject) -> AvObject:
+        decoder.thread_type = "AUTO"
+        decoder.thread_count = self.options.threads
+        if tracer.on:  # packets and their frames share an id
+            decoder.flags |= av.codec.context.Flags.copy_opaque
+        return decoder
+
+    def _opened(self, hardware: dict[str, AvObject]) -> AvObject:
         try:
-            return alpha_decoder(self.stream)
+            return self.source.open(self.options.timeout, **hardware)
+        except RuntimeError as error:
+            if type(error) is not RuntimeError or not hardware:
+                raise
+        # The decoders that FFmpeg prefers for the streams have no hardware; others may have.
+        return self.source.open(self.options.timeout)
+
+    def _own_decoder(self) -> AvObject | None:
+        """Return a decoder in the place of FFmpeg's choice; None if that is right."""
+        if self._hwaccel is not None:
+            return None if self.stream.codec_context.is_hwaccel else self._hardware_decoder()
+        try:
+            found = alpha_decoder(self.stream)
+            return found and self._set_up(found)
         except KeyError as missing:
             self.say("alpha", f"its alpha is ignored: this build of FFmpeg has no {missing}.")
             return None
+
+    def _hardware_decoder(self) -> AvObject:
+        """Return the decoder of another name that has the hardware: for AV1 FFmpeg takes dav1d."""
+        like = self.stream.codec_context
+        codec = codec_with(str(self._hwaccel), like)
+        if codec is None:
+            raise self._hardware_refused("it has no decoder for this codec")
+        try:
+            made = self._set_up(av.CodecContext.create(codec, "r", hwaccel=self._hardware()))
+            made.extradata, made.width, made.height = like.extradata, like.width, like.height
+            if not self.source.live:  # these decoders have no software to fall back to: try one
+                with self.source.open(self.options.timeout) as trial:
+                    for packet in trial.demux(trial.streams[self.stream.index]):
+                        if made.decode(packet):
+                            break
+                made.flush_buffers()
+        except (av.FFmpegError, OSError, RuntimeError, ValueError) as error:
+            raise self._hardware_refused(error) from error
+        return made
 
     def _open_on_gpu(self) -> None:
         """Open the source with NVIDIA's decoder, else on the CPU, and say so."""
@@ -231,8 +269,6 @@ class VideoInput:
             raise self._hardware_refused(error) from error
         if context is None:
             raise VideoError(f"{self.call}: FFmpeg has no decoder for the codec of {name!r}.")
-        if self._hwaccel is not None and not context.is_hwaccel:
-            raise self._hardware_refused("it has no decoder for this codec")
         # A header of a few bytes may claim any size. Decoders hold several pictures.
         memory.check(16 * context.width * context.height, self.call)
         return stream
@@ -254,8 +290,8 @@ class VideoInput:
 
     @property
     def label(self) -> str:
-        """What decodes, for traces: codec, hardware and threads."""
-        context, how = self.stream.codec_context, self._hwaccel or "CPU"
+        """The decoder, for traces: codec, hardware and threads."""
+        context, how = self.decoder, self._hwaccel or "CPU"
         return f"{context.name} {context.width}x{context.height} on {how}"
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dala.gpu.compute import Buffer, buffer_zeros, from_dlpack
 from dala.gpu.compute.buffer import relabel
 from dala.media.kernels import kernel_from_text
-from dala.media.video.source import AvObject, DecodedFrame
+from dala.media.video.source import AvObject, DecodedFrame, av
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.base import Engine
@@ -48,6 +48,13 @@ def options_for(engine: Engine, may_fall_back: bool) -> dict[str, Any]:
         "is_hw_owned": True,
         "allow_software_fallback": may_fall_back,
     }
+
+
+def codec_with(hardware: str, context: AvObject) -> AvObject | None:
+    """Return FFmpeg's own decoder for the codec of a context, if it uses a kind of hardware."""
+    found = av.Codec(context.codec.canonical_name, "r")
+    kinds = [config.device_type.name for config in found.hardware_configs]
+    return found if hardware in kinds else None
 
 
 def is_on_gpu(frame: DecodedFrame) -> bool:

@@ -220,10 +220,11 @@ class Owner:
     # ------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        _watch_log(self)
         try:
             while not self._ended or not self._queue.empty():
                 self._run_one()
+        except BaseException as error:  # no job may wait for ever
+            self.mark_lost(f"its thread ended: {type(error).__name__}: {error}")
         finally:
             try:
                 self.on_stop()
@@ -241,7 +242,14 @@ class Owner:
             while True:
                 job = self._queue.get_nowait()
                 if job is not None and job[2] is not None:
-                    job[2].set_exception(FreedError(self._ended))
+                    job[2].set_exception(self._loss() if self.lost else FreedError(self._ended))
+
+    def watch_log(self, name: str) -> None:
+        """Take the errors that a library only logs, by the name of its logger."""
+        _owner_of_thread[threading.get_ident()] = self
+        logger = logging.getLogger(name)
+        if _error_filter not in logger.filters:
+            logger.addFilter(_error_filter)
 
     def _run_one(self, awaited: Future[T] | None = None) -> None:
         """Run one job; if there is none, call ``on_idle`` and wait."""
@@ -305,15 +313,6 @@ class _ErrorFilter(logging.Filter):
 
 
 _error_filter = _ErrorFilter()
-
-
-def _watch_log(owner: Owner) -> None:
-    _owner_of_thread[threading.get_ident()] = owner
-    import wgpu  # noqa: F401 - creates the logger with its own class
-
-    logger = logging.getLogger("wgpu")
-    if _error_filter not in logger.filters:
-        logger.addFilter(_error_filter)
 
 
 # fork --------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import os
 from collections import OrderedDict, deque
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 POOL_BYTES: Final = 512 << 20
 #: The same where a processor computes: its memory is the host's. Also for transfers in flight.
 SOFTWARE_BYTES: Final = 32 << 20
+
+#: How buffers are used, as WebGPU numbers it.
+USAGE: Final = MappingProxyType({
+    "MAP_READ": 0x1, "MAP_WRITE": 0x2, "COPY_SRC": 0x4, "COPY_DST": 0x8, "UNIFORM": 0x40,
+    "STORAGE": 0x80, "QUERY_RESOLVE": 0x200,
+})  # fmt: skip
 
 #: For sizes without a limit.
 NO_LIMIT: Final = 1 << 62
@@ -135,12 +142,8 @@ class Ring(Generic[T]):
         return mapped
 
     def _new(self, size: int, *, mapped: bool = False) -> wgpu.GPUBuffer:
-        import wgpu
-
-        flags = [getattr(wgpu.BufferUsage, name) for name in self.usage]
-        made = self._device.native.create_buffer(
-            size=size, usage=flags[0] | flags[1], mapped_at_creation=mapped
-        )
+        flags = USAGE[self.usage[0]] | USAGE[self.usage[1]]
+        made = self._device.native.create_buffer(size=size, usage=flags, mapped_at_creation=mapped)
         self.bytes += size
         self.count += 1
         return made

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dala.gpu.compute.engines.webgpu.pool import USAGE
 from dala.trace.recorder import tracer
 
 if TYPE_CHECKING:
@@ -79,9 +80,7 @@ class Timer:
 
     def resolve(self, encoder: wgpu.GPUCommandEncoder) -> wgpu.GPUBuffer:
         """Write all timestamps to a new buffer and return it."""
-        import wgpu
-
-        usage = wgpu.BufferUsage.QUERY_RESOLVE | wgpu.BufferUsage.COPY_SRC
+        usage = USAGE["QUERY_RESOLVE"] | USAGE["COPY_SRC"]
         buffer = self._device.create_buffer(size=8 * QUERY_SET_SIZE * len(self._sets), usage=usage)
         for number, stamps in enumerate(self._sets):
             count = min(2 * self.dispatches - number * QUERY_SET_SIZE, QUERY_SET_SIZE)

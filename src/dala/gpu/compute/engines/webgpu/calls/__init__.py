@@ -6,6 +6,7 @@ from typing import Final
 
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.calls.public import PublicCalls
+from dala.gpu.compute.engines.webgpu.owner import Owner
 
 #: The version of wgpu whose internals :mod:`ffi` knows.
 KNOWN: Final = (0, 32)
@@ -13,7 +14,7 @@ KNOWN: Final = (0, 32)
 _noticed: set[str] = set()
 
 
-def open_device(adapter: Adapter, limits: dict[str, int]) -> PublicCalls:
+def open_device(adapter: Adapter, limits: dict[str, int], owner: Owner) -> PublicCalls:
     """Open a device with these limits and return the calls for it.
 
     A version of wgpu that :mod:`ffi` does not know is used by its public functions, which is
@@ -23,8 +24,9 @@ def open_device(adapter: Adapter, limits: dict[str, int]) -> PublicCalls:
         from dala.gpu.compute.engines.webgpu.cuda.adapters import open_gpu
 
         return open_gpu(adapter)
-    import wgpu
+    import wgpu  # creates its logger
 
+    owner.watch_log("wgpu")
     if wgpu.version_info[:2] == KNOWN:
         from dala.gpu.compute.engines.webgpu.calls.ffi import NativeCalls
 

@@ -56,4 +56,5 @@ def open_gpu(adapter: Adapter) -> PublicCalls:
     from dala.gpu.compute.engines.webgpu.cuda.device import CudaCalls, CudaDevice
 
     capability = adapter.native.capability
-    return CudaCalls(CudaDevice(CudaApi(int(adapter.id.partition(":")[2])), capability))
+    api = CudaApi(int(adapter.id.partition(":")[2]))
+    return CudaCalls(CudaDevice(api, capability, adapter.features))

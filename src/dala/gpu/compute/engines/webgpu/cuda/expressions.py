@@ -65,6 +65,9 @@ class ShaderExpressions:
         if sign in ("<<", ">>"):
             return builtins.shift(self.emitter, sign, left, right)
         left, right = self.emitter.unify(left, right)
+        if left.kind != right.kind:
+            got = f"{left.kind.llvm} and {right.kind.llvm}"
+            self.cursor.refuse_at(self.cursor.at - 1, f"one type on both sides of {sign}", got)
         return builtins.binary(self.emitter, sign, left, right)
 
     def _short_circuit(self, sign: str, left: WgslValue, binds: int) -> WgslValue:

@@ -18,18 +18,34 @@ _TOKEN: Final = re.compile(
 )
 
 
-def scan(text: str) -> list[str]:
+class Tokens(list[str]):
+    """The tokens of a text, and where they begin in it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+        self.starts: list[int] = []
+
+    def line(self, at: int) -> str:
+        """Return the line of a token, with its number."""
+        start = self.starts[at]
+        number = self.text.count("\n", 0, start)
+        return f"line {number + 1}, `{self.text.splitlines()[number].strip()}`"
+
+
+def scan(text: str) -> Tokens:
     """Return the tokens of a text.
 
     >>> scan("let a = vec2<f32>(1.5f); // two")
     ['let', 'a', '=', 'vec2', '<', 'f32', '>', '(', '1.5f', ')', ';']
     """
-    found: list[str] = []
+    found = Tokens(text)
     for match in _TOKEN.finditer(text):
         if match.lastgroup == "other":
             raise DeviceError(f"cuda: WGSL must consist of its tokens, got {match[0]!r}.")
         if match.lastgroup != "space":
             found.append(match[0])
+            found.starts.append(match.start())
     return found
 
 
@@ -78,8 +94,13 @@ class TokenCursor:
 
     def refuse(self, expected: str) -> NoReturn:
         """Raise an error about the next token."""
-        near = " ".join(self.tokens[max(self.at - 8, 0) : self.at + 4])
+        self.refuse_at(self.at, expected, repr(self.next))
+
+    def refuse_at(self, at: int, expected: str, got: str) -> NoReturn:
+        """Raise an error about a token."""
+        tokens = self.tokens
+        where = tokens.line(at) if isinstance(tokens, Tokens) and at < len(tokens) else "its end"
         raise DeviceError(
-            f"cuda: the shader must have {expected} near `{near}`, got {self.next!r}. The CUDA "
-            "driver runs the WGSL that Dala writes; run other shaders on a webgpu device."
+            f"cuda: the shader must have {expected} in {where}, got {got}. The CUDA driver runs "
+            "the WGSL that Dala writes; run other shaders on a webgpu device."
         )
