@@ -133,7 +133,7 @@ Item = TypeVar("Item")
 def limits(
     time: float | None = None, iterations: int | None = None, memory: int | None = None
 ) -> Limits:
-    """Limit what the work in a ``with`` block may spend, or, given to a kernel, one call of it.
+    """Limit the time and memory of a ``with`` block, or, given to a kernel, of one call of it.
 
     Blocks can be nested: the tighter limit holds. A block affects its own thread or task, and the
     work that Dala does for it on other threads.

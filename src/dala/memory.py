@@ -145,14 +145,14 @@ class Held:
             self._take(nbytes)
 
     def settle(self, nbytes: int) -> None:
-        """Count so many bytes from now on, whatever the limits: they are allocated already."""
+        """Count so many bytes from now on, beyond limits too: they are allocated already."""
         if nbytes != self.nbytes:
             with _lock:
                 self.release()
                 self._take(nbytes)
 
     def move(self, accounts: Accounts) -> None:
-        """Count the bytes against other accounts from now on, whatever their limits are."""
+        """Count the bytes against other accounts from now on, beyond their limits too."""
         with _lock:
             nbytes = self.nbytes
             self.release()

@@ -111,7 +111,7 @@ class LoopWorker:
         return await arrival(self.submit(function))
 
     async def opened(self, function: Callable[[], C]) -> C:
-        """Return what a function opens on the thread; closed there if the caller is cancelled."""
+        """Return an object opened on the thread; it is closed if the caller is cancelled."""
         opening = self.submit(function)
         try:
             return await arrival(opening)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dala.cli import main
-from dala.media import Frame, video
+from dala.media import Frame, audio, video
 
 av = pytest.importorskip("av")
 
@@ -132,6 +132,17 @@ def test_concat(folder, tmp_path, capsys):
         assert word in report["reason"]
     assert report["frames"] == 60
     assert numbers(out)[:50] == [*range(40), *range(0, 20, 2)]
+
+
+def test_the_sound_alone(folder, tmp_path, capsys):
+    out = tmp_path / "part.wav"
+    report = run(capsys, "cut", folder / "a.mp4", "--from", "1", "--to", "2500ms", "-o", out)
+    assert report["duration"] == 1.5
+    with audio.open(out) as reader, audio.open(folder / "a.mp4") as whole:
+        whole.seek(1)
+        assert np.allclose(reader.read().samples, whole.read(1.5).samples, atol=1e-4)
+    assert main(["cut", str(out), "--from", "9", "-o", str(tmp_path / "none.wav")]) == 2
+    assert "has no sound from 9 s on" in capsys.readouterr().err
 
 
 def test_pictures_are_shown_for_a_time(folder, tmp_path, capsys):

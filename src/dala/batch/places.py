@@ -130,7 +130,7 @@ class Template:
 
 
 def check_name(name: str, roots: Sequence[str], call: str, *, writes: bool = False) -> str:
-    """Return a name that is in one of some folders; links are followed for what is written.
+    """Return a name that is in one of some folders; links are followed for files to write.
 
     Raises:
         ParameterError: it is in none, or leads out of it.

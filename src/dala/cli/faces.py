@@ -100,7 +100,7 @@ class Persons:
         return None
 
     def text(self, fps: float) -> str:
-        """Return who was hidden, and for how long."""
+        """Return the number of hidden persons, and for how long."""
         if not self.found:
             return "no face found"
         of = f"{self.covered / fps:.1f} of {self.frames / fps:.1f} s"
@@ -254,7 +254,7 @@ def _video(args: argparse.Namespace, hider: FaceHider) -> arguments.Report:
 
 
 def _effort(hider: FaceHider) -> str:
-    """Return what takes longer than a loop over pictures, and what makes it shorter."""
+    """Return a sentence on the frames that are looked at, and an option that is faster."""
     kept = f"hides them {hider.ahead} frames before they are found and {hider.keep} after"
     if hider.every > 1:
         return f"It looks at one frame in {hider.every}, follows faces between, and {kept}."

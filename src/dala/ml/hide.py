@@ -346,7 +346,7 @@ def _moved(face: Face, dx: int, dy: int) -> Face:
 
 
 def _distinct(faces: list[Face]) -> list[Face]:
-    """Return faces without those that a surer one covers for the most part."""
+    """Return faces, leaving out each that a surer one covers for the most part."""
     kept: list[Face] = []
     for face in sorted(faces, key=lambda f: -f.score):
         boxes = np.array([face.box, *(k.box for k in kept)], np.float64)

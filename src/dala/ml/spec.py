@@ -117,7 +117,7 @@ class ModelSpec:
 
     @property
     def copyleft(self) -> bool:
-        """Whether the license asks those who use the model to license their own work alike."""
+        """Whether the license asks users of the model to license their own work alike."""
         return self.license.startswith(("AGPL", "GPL"))
 
     def chosen(self, options: Mapping[str, float]) -> dict[str, float]:

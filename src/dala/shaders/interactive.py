@@ -79,7 +79,7 @@ class IsfHeader:
 
     @property
     def sounds(self) -> dict[str, Callable[[NDArray], NDArray]]:
-        """The inputs that are sound, with what makes pictures of samples for them."""
+        """The inputs that are sound, each with a function that makes its picture of samples."""
         return {
             parameter(i.name): partial(
                 _SOUNDS[i.type], width=int(min(max(i.high or _WIDTH, 1), _MOST))

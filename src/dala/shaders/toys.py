@@ -145,7 +145,7 @@ def _reads(
     pictures: dict[str, NDArray],
     buffers: Sequence[str],
 ) -> dict[str, str]:
-    """Return what the channels of a pass read, by name; keep pictures that are given."""
+    """Return the sources of a pass's channels, by name; keep pictures that are given."""
     own = channels.get(key, ()) if isinstance(channels, Mapping) else channels
     found: dict[str, str] = {}
     if not isinstance(own, list | tuple) or len(own) > 4:

@@ -130,7 +130,7 @@ class _Walk:
         return Found(self._held.pop(), self._here)
 
     def _step(self, part: str) -> Found | None:
-        """Take one part of the path; return what it leads to if it is the last one."""
+        """Take one part of the path; return the opened file or folder if it is the last one."""
         if part in ("", "."):
             return None
         if part == "..":
@@ -240,7 +240,7 @@ def openat2(folder: int, path: str, flags: int) -> int:
 
 
 def _resolved(path: str, roots: Collection[str], files: Collection[str], folder: bool) -> Found:
-    """Resolve, open, and see that the path still leads to what was opened."""
+    """Resolve, open, and check that the path still leads to the opened file."""
     for _ in range(_TRIES):
         there = os.path.realpath(path)
         if there not in files and not any(within(there, root) for root in roots):

@@ -189,7 +189,7 @@ opened: Final = _links.opened
 
 
 def open_trusted(path: PathLike) -> Opened:
-    """Open a file that the user's own program names, so that what is checked is what is read.
+    """Open a file that the user's own program names, so that the checked file is the one read.
 
     Raises:
         OSError: it cannot be opened.

@@ -121,7 +121,7 @@ class Place:
         )
 
     def allow_address(self, text: str, call: str, *, argument: str = "source") -> None:
-        """Refuse an address, unless it is one of those that are trusted.
+        """Refuse an address, unless it is trusted.
 
         Raises:
             ParameterError: it is refused.

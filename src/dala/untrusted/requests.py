@@ -42,7 +42,7 @@ class OtherHost(PermissionError):
 
 
 class HostRequests:
-    """Opens what a playlist names, on the host of the playlist only; redirects included.
+    """Opens the addresses of a playlist, on the host of the playlist only; redirects included.
 
     Another port is another host, and https does not lead to http. The name of the host is looked
     up once, so that a later answer of DNS leads nowhere else; a proxy looks it up by itself.
@@ -100,7 +100,7 @@ its host or is encrypted
 
 
 class Answer:
-    """What a host sends, as FFmpeg reads it."""
+    """The answer of a host, as FFmpeg reads it."""
 
     def __init__(self, answer: HTTPResponse) -> None:
         self._answer = answer
@@ -162,7 +162,7 @@ class _Pins:
 
 
 class _Patient(io.RawIOBase):
-    """What a host sends: at ``LEAST_RATE``, after the seconds of patience that it has, or it ends.
+    """The bytes of a host: at ``LEAST_RATE`` after some seconds of patience, or an error.
 
     A timeout of the socket is for each packet, and one byte a second would be enough for it.
     """
@@ -219,7 +219,7 @@ class _TlsConnection(HTTPSConnection, _Connection):
 
 
 def _pinned(kind: type[C], pins: _Pins, **always: Any) -> Callable[..., C]:
-    """Return what makes connections of a kind, as urllib asks for them."""
+    """Return a maker of connections of a kind, in the form that urllib calls."""
 
     def make(host: str, **more: Any) -> C:
         made = kind(host, **always, **more)
@@ -243,7 +243,7 @@ class _Web(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
 
 
 def _asked(ask: Callable[[], T]) -> T:
-    """Return what a request returns; its errors hold URLs, so they are raised as other ones."""
+    """Return the result of a request; its errors hold URLs, so they are raised as other ones."""
     try:
         return ask()
     except (OtherHost, CommandTimeout):

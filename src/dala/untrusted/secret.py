@@ -17,7 +17,7 @@ _SHORTEST: Final = 4
 
 
 class SecretUrl:
-    """A URL whose text is masked; the true one is only in what ``reveal`` returns.
+    """A URL whose text is masked; only ``reveal`` returns the true one.
 
     >>> url = SecretUrl("rtmp://me:secret@host/app/stream-key")
     >>> print(url, repr(url))
@@ -47,7 +47,7 @@ class SecretUrl:
         return masked(text)
 
     def _parts(self) -> set[str]:
-        """Return what of the URL may not be shown, in whole and in parts."""
+        """Return the secrets of the URL, in whole and in parts."""
         found = _PARTS.fullmatch(self._true)
         user, path, query, fragment = found.groups("") if found is not None else ("",) * 4
         values = (pair.partition("=")[2] or pair for pair in query.split("&"))

@@ -308,7 +308,7 @@ def announcement(server: Server) -> str:
 
 
 def _files_of(path: Path) -> _Files:
-    """Return the files of a page; each has its real path, whatever links lead to the page."""
+    """Return the files of a page; each has its real path, also where links lead to the page."""
     if path.is_file():
         page = path.resolve()
         return {b"/": page, b"/" + os.fsencode(path.name): page}

@@ -57,6 +57,20 @@ def test_video_file_has_the_frames_of_the_scene(tmp_path):
     assert stamps(tmp_path / "out.mkv") == [Fraction(n, 10) for n in range(8)]
 
 
+def test_a_function_changes_the_scene_before_each_frame(tmp_path):
+    with moving() as scene:
+        light = scene.add_overlay(color="black", size=(32, 24))
+        scene.render_to(
+            tmp_path / "out.mkv", 0.3, codec="ffv1", progress=False,
+            on_frame=lambda t: light.update(color=(round(t * 1000), 0, 0)),
+        )  # fmt: skip
+        with pytest.raises(ParameterError, match="chunk takes no on_frame"):
+            scene.render_to(tmp_path / "b.mkv", 0.3, chunk=0.1, on_frame=print)
+    assert [frame[12, 16, 0] for frame in frames(tmp_path / "out.mkv")] == pytest.approx(
+        [0, 100, 200], abs=4
+    )
+
+
 @pytest.mark.parametrize(("fps", "start", "seconds", "times"), [
     (None, 0, 0.3, [0, 0.1, 0.2]),
     (20, 0.5, 0.2, [0.5, 0.55, 0.6, 0.65]),

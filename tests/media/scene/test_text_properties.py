@@ -11,6 +11,7 @@ from dataclasses import fields
 import pytest
 
 from dala.errors import ParameterError
+from dala.media import Scene
 from dala.media.scene.nodes.property_types import NumberType
 from dala.media.scene.nodes.text import TextNode
 from dala.media.text.style import TextStyle
@@ -39,3 +40,15 @@ def test_same_ranges(name):
             TextStyle(**{name: outside})
         with pytest.raises(ParameterError):
             kind.check("add_text", name, outside)
+
+
+def test_a_text_stays_where_its_position_names():
+    with Scene(200, 100, device="cpu") as scene:
+        label = scene.add_text("", size=18, position="bottom-right", margin=8)
+        for text in ("7", "a longer text"):
+            label.text = text
+            x, y, width, height = label.box
+            assert (x + width, y + height) == (192, 92)
+        label.x = 10
+        label.text = "moved"
+        assert label.x == 10

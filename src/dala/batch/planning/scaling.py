@@ -22,7 +22,7 @@ _DRY = 1.25
 
 @dataclass(frozen=True)
 class MachineKind:
-    """The resources of each machine, and those that all share.
+    """The resources of each machine, and the shared ones.
 
     >>> MachineKind(cores=8).cores
     8

@@ -40,7 +40,7 @@ class RayWorker:
         self._devices: dict[str, str] = {}
 
     def hello(self, environment: str) -> str:
-        """Return who this is, and why it cannot take part in a plan, if it cannot."""
+        """Return the worker's name, and the reason why it cannot take part in a plan, if any."""
         from dala.batch.environment import adopt_environment, check_environment
         from dala.batch.tasks import worker_name
         from dala.errors import DalaError

@@ -44,7 +44,7 @@ def home_of(url: str) -> str | None:
 
 
 class Folder:
-    """A folder that is held open. What is done by its number is done in this folder only.
+    """A folder that is held open. Work by its number is done in this folder only.
 
     Args:
         path: the folder.

@@ -1,4 +1,4 @@
-"""One driver at a time in a folder, and who it is.
+"""One driver at a time in a folder, and its sign.
 
 On a file system the driver locks the folder: the system releases it when the driver ends. For
 other machines, and in object stores, it leaves a sign of life there every few seconds.

@@ -1,4 +1,4 @@
-"""Storage that is a file system: local disks, and what is mounted, such as NFS."""
+"""Storage that is a file system: local disks, and mounted ones, such as NFS."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ class LocalPlace:
             part.claim(data)
 
     def remove(self, url: str) -> None:
-        """Remove a file. In the state of a job it is gone for good, whatever happens then."""
+        """Remove a file. In the state of a job it is gone for good, even if power fails then."""
         with self._at(path_of(url)) as (name, folder, _):
             os.unlink(name, dir_fd=folder)
             if folder is not None:

@@ -1,4 +1,4 @@
-"""Arguments of commands as rows, those that several commands have, and reports."""
+"""Arguments of commands as rows, shared arguments, and reports."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def show(
 
 
 def say(args: argparse.Namespace, text: object) -> None:
-    """Print what a command did, unless --json or --quiet was given."""
+    """Print the result of a command, unless --json or --quiet was given."""
     if not args.json and says_what_it_did(args):
         print(masked(str(text)), flush=True)
 

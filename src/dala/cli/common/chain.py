@@ -255,7 +255,7 @@ def _unknown(option: str, name: str, flags: Mapping[str, bool], before: str) -> 
 
 
 def _takes(name: str | Runnable) -> str:
-    """Return what a filter takes, as advice."""
+    """Return the parameters of a filter, as advice."""
     known = params(SHORT.get(name, name) if isinstance(name, str) else name)
     return f"It takes: {', '.join(known)}." if known else "It takes no parameters."
 
@@ -336,7 +336,7 @@ def _value(name: str, p: FilterParam, text: str) -> FilterValue:
 
 
 def _read(p: FilterParam, text: str) -> FilterValue:
-    """Return what a text stands for, by the type of its parameter; raise ValueError or KeyError."""
+    """Return the value of a text, by the type of its parameter; raise ValueError or KeyError."""
     if not text:
         raise ValueError
     if p.type == "size":
@@ -379,7 +379,7 @@ def _number(text: str) -> int | float:
 
 
 def _expected(p: FilterParam) -> str:
-    """Return what a parameter takes, as an error says it.
+    """Return the values that a parameter takes, in the words of errors.
 
     >>> _expected(params("blur")["radius"]), _expected(params("brightness")["value"])
     ('an int from 0 to 200', 'a number')

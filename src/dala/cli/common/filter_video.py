@@ -33,7 +33,7 @@ ENCODE: Final = ("alpha", "retime", "loop", "device")
 
 
 class Work(NamedTuple):
-    """What was done: the device, the results, the failures, and how long it took."""
+    """The outcome of a command: the device, the results, the failures, and the seconds."""
 
     device: str = ""
     made: Sequence[Report] = ()
@@ -187,7 +187,7 @@ def _changes_sound(args: argparse.Namespace) -> bool:
 def _tracks_of(
     source: Reader, args: argparse.Namespace, options: FilterOptions, retime: bool
 ) -> Tracks:
-    """Return what is kept besides the pictures: sound as it is, unless options change it."""
+    """Return the tracks besides the pictures: sound unchanged, unless options change it."""
     from dala.media.video.tracks import Tracks
 
     if not _changes_sound(args):

@@ -60,7 +60,7 @@ def score(usual: str, default: float | None = None) -> Options:
 
 @dataclass(frozen=True)
 class ModelCommand(Generic[R]):
-    """A command that prints what a model finds in pictures and videos, and draws it with --out."""
+    """A command that prints the findings of a model, and draws them with --out."""
 
     #: The model by default.
     model: str
@@ -92,7 +92,7 @@ class ModelCommand(Generic[R]):
 
 
 def smoothed(options: dict[str, float]) -> Follow[R]:
-    """Return what smooths points over time."""
+    """Return a stream of results whose points are smoothed over time."""
     from dala.ml.smooth import Smoother
 
     smoother: Smoother[Any] = Smoother()

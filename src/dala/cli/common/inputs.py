@@ -143,12 +143,15 @@ def refuse_no_video(place: str, source: str, out: str) -> None:
     """Raise if the result of a video has a name that is none of a video.
 
     Raises:
-        ParameterError: with the page that makes a picture or a sound of a video.
+        ParameterError: with the way to a picture or a sound of a video.
     """
     if is_video(out):
         return
     kind = (mimetypes.guess_type(out)[0] or "").partition("/")[0]
-    pages = {"image": " One frame: docs/how-to/facts.md.", "audio": " Sound: docs/how-to/sound.md."}
+    pages = {
+        "image": " One frame: docs/how-to/facts.md.",
+        "audio": f" Sound: dala cut {source} -o {out}.",
+    }
     raise ParameterError(
         f"{place} must be a video such as out.mp4, as {source!r} is, got {out!r}."
         + pages.get(kind, "")

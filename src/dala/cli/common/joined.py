@@ -37,7 +37,7 @@ def joined(
 
 
 def summary(out: str, made: JoinReport, seconds: float) -> str:
-    """Return the line that says what was written, how, and in how many seconds.
+    """Return the line of a result: the file, how it was made, and in how many seconds.
 
     >>> from dala.media.video.joining.cut import JoinReport
     >>> summary("out.mp4", JoinReport(True, "", 30, 1.2), 0.1)

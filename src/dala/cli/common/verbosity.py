@@ -83,7 +83,7 @@ class _NoTerminal:
 
 
 def _news(record: LogRecord) -> bool:
-    """Return whether to show what the library logs: a notice with a name, once a day."""
+    """Return whether to show a record of the library's log: a notice with a name, once a day."""
     name = getattr(record, "notice", None)
     return record.levelno < 30 or name is None or first_today(str(name))
 

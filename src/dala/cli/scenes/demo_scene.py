@@ -179,7 +179,7 @@ def _add_text(
 
 
 def why_no_text() -> str:
-    """Return why text cannot be drawn on this machine and what to install, or ""."""
+    """Return the reason why text cannot be drawn here and a package to install, or ""."""
     from dala.media.text import set_text
 
     try:

@@ -181,7 +181,7 @@ def example(spec: FilterSpec) -> str:
 
 
 def _instead(name: str) -> str:
-    """Return advice for a name that a module does not have: where it is, or what is like it."""
+    """Return advice for a name that a module does not have: its module, or a similar name."""
     if name.startswith("_"):
         return ""
     if name in declared():

@@ -280,7 +280,7 @@ class FramePipeline(Closing):
 
 
 def _moment(frame: ImageLike, number: int) -> Instant:
-    """Return what kernels are given for a frame: its time, if it has one, and its number."""
+    """Return the facts of a frame for kernels: its time, if it has one, and its number."""
     time = frame.time if isinstance(frame, Frame) else None
     return Instant(float(time or 0), number)
 

@@ -1,4 +1,4 @@
-"""What filters are given besides the picture: sizes, numbers, and inputs of custom kernels."""
+"""Arguments of filters besides the picture: sizes, numbers, and inputs of custom kernels."""
 
 from __future__ import annotations
 

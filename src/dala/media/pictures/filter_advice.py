@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 
 class FilterAdvice:
@@ -20,3 +20,6 @@ class FilterAdvice:
                 return super().__getattr__(name)
             call = f"Write dala.media.{gpu.module_of(spec)}.{name}(frame)."
             raise AttributeError(f"'Frame' object has no attribute {name!r}. {call}")
+
+    def __getitem__(self, index: object) -> NoReturn:
+        raise TypeError("A frame has no index. np.asarray(frame)[...] has one, and gpu.crop a box.")

@@ -18,6 +18,7 @@ class RenderKeywords(TypedDict, total=False):
     fps: float | str | Fraction | None
     start: float | Fraction
     progress: bool | Callable[[int, int], object]
+    on_frame: Callable[[float], object] | None
     audio_from: Node | PathLike | None
     audio: bool
     audio_codec: str | None

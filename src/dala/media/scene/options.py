@@ -162,6 +162,7 @@ class RenderOptions(EncoderOptions):
         start: the scene's time of the first frame.
         progress: True for a progress bar on the terminal, or a function of the number of finished
             frames and their total.
+        on_frame: called before each frame with its time; it may change the scene.
         audio_from: a video node (or its id), or a file, whose sound is copied in sync with its
             pictures, instead of the sound of the scene.
         audio: write the sound of the scene: that of its audio nodes and videos, mixed. If one is
@@ -179,6 +180,7 @@ class RenderOptions(EncoderOptions):
     )
     start: float | Fraction = option(START, 0.0, "the first time (0)", command=True)
     progress: bool | Callable[[int, int], object] = option(_PROGRESS, True)
+    on_frame: Callable[[float], object] | None = option(Fitting("a function of the time", callable))
     audio_from: Node | PathLike | None = option(Fitting())
     audio: bool = option(Flag(), True, "drop the sound", command=True)
     audio_codec: str | None = option(Text())

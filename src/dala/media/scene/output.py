@@ -219,6 +219,8 @@ def render_to(
     run = SceneRun.of(scene, options)
     total = frame_total(length_of or scene, seconds, run.rate, run.begin)
     if options.chunk is not None:
+        if options.on_frame is not None:
+            raise ParameterError("Scene.render_to: chunk takes no on_frame. Leave one out.")
         return run.in_parts(path, total)
     sound = run.sound(path, total)
     try:
@@ -233,7 +235,10 @@ def render_to(
         raise
     with sink, run.reported(total) as report:
         for number in range(total):
-            sink.write(scene.render(run.begin + number / run.rate))
+            time = run.begin + number / run.rate
+            if options.on_frame is not None:
+                options.on_frame(float(time))
+            sink.write(scene.render(time))
             report(number + 1)
     return total
 

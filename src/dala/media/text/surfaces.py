@@ -113,7 +113,7 @@ def svg_pixels(
 
 
 def _document(source: PathLike, call: str) -> tuple[object, SvgDocument]:
-    """Return a document and what tells it from others."""
+    """Return a document and a key that identifies it."""
     if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
         return source, _read_text(source, call)
     path = checked_path(call, "svg", source)

@@ -123,7 +123,7 @@ def default_threads(codec: str) -> int:
 
 
 def fitted_options(codec: str, size: tuple[int, int], options: dict[str, str]) -> dict[str, str]:
-    """Return an encoder's options with those that a size of pictures needs.
+    """Return an encoder's options, and more if a size of pictures needs them.
 
     >>> fitted_options("ffv1", (2, 6), {})
     {'level': '1'}
@@ -147,7 +147,7 @@ _WITHOUT_NAMES = "info=0"
 
 
 def repeatable_options(codec: str, options: dict[str, str], width: int) -> dict[str, str]:
-    """Return an encoder's options with those that make it repeatable, on this and other machines.
+    """Return an encoder's options, and more that make it repeatable, on this and other machines.
 
     >>> repeatable_options("libx265", {"crf": "20"}, 640)
     {'crf': '20', 'x265-params': 'info=0'}
@@ -165,7 +165,7 @@ def repeatable_options(codec: str, options: dict[str, str], width: int) -> dict[
 
 
 def common_options(options: dict[str, str]) -> dict[str, str]:
-    """Return options without those that :func:`repeatable_options` adds on some machines.
+    """Return options without the additions of :func:`repeatable_options` on some machines.
 
     >>> common_options({"x264-params": "rc-lookahead=4:asm=avx2"})
     {'x264-params': 'rc-lookahead=4'}

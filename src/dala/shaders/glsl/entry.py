@@ -51,7 +51,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True)
 class ShaderText:
-    """What a kernel is made of."""
+    """The parts of a kernel."""
 
     name: str
     fragment: str

@@ -55,7 +55,7 @@ class GlslExpressions:
         self.unit.source.fail_at(node.line, 0, problem, advice)
 
     def leaves(self, kind: GlslType) -> list[tuple[str, GlslType]]:
-        """Return what a type is made of; see :func:`leaves`."""
+        """Return the numbers and vectors of a type; see :func:`leaves`."""
         return leaves(kind, self.unit.tree.structs)
 
     def emit(self, text: str) -> None:
@@ -101,7 +101,7 @@ class GlslExpressions:
         return found
 
     def followed(self, found: list[Expr], node: GlslNode) -> list[Expr]:
-        """Translate one more operand; what it would change is copied first."""
+        """Translate one more operand; variables that it would change are copied first."""
         before = len(self.lines)
         made = self.value(node)
         later = self.lines[before:]
@@ -414,7 +414,7 @@ class GlslExpressions:
 
     # assignments ------------------------------------------------------------------------------
     def target(self, node: GlslNode) -> Expr:
-        """Return what is assigned to, as texts that may be assigned and read."""
+        """Return the target of an assignment, as texts that may be assigned and read."""
         if node.op == "name":
             found = self.find(node)
             if found.fixed:

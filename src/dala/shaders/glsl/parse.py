@@ -360,7 +360,7 @@ class Parser:
         return left
 
     def _counted(self, count: int) -> int:
-        """Count one more of what is translated by recursion."""
+        """Count one more operand, each of which is translated by recursion."""
         if count >= MAX_NESTED:
             self.fail(f"more than {MAX_NESTED} of these stand in a row", "Use variables.")
         return count + 1

@@ -246,7 +246,7 @@ class GlslWriter(Calls):
         return True
 
     def _turn(self, step: GlslNode, declared: DeclaredName) -> float:
-        """Return what a loop adds to its variable in each turn; 0 if that is not a constant."""
+        """Return the step of a loop's variable in each turn; 0 if that is not a constant."""
         if not step.parts or step.parts[0].text != declared.name:
             return 0
         if step.op == "step":

@@ -155,6 +155,6 @@ def walk(node: GlslNode) -> list[GlslNode]:
 
 
 def variables(node: GlslNode) -> list[DeclaredName]:
-    """Return what a declaration declares."""
+    """Return the variables of a declaration."""
     assert isinstance(node.value, list)
     return node.value

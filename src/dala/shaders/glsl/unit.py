@@ -204,7 +204,7 @@ class Unit:
         return self.sites - 1
 
     def need(self, function: GlslFunction, node: GlslNode) -> GlslFunction:
-        """Translate a function, and before it those that it calls; return what to call.
+        """Translate a function, and before it every one that it calls; return the one to call.
 
         A function with derivatives is translated for each call, since each has values of its own.
         """

@@ -158,7 +158,7 @@ def trace(request: PageRequest) -> JsonObject | None:
 
 @command
 def strip(request: PageRequest) -> JsonObject:
-    """Return the times of the last seconds' frames, and what each waited for."""
+    """Return the times of the last seconds' frames, and the waits of each."""
     tab = request.session.active
     rate = None if tab is None else tab.source.rate
     return request.session.strip.json(1000 / float(rate or 30))

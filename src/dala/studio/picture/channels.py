@@ -35,7 +35,7 @@ ChannelKey: TypeAlias = tuple[str, Region, int, int, bool]
 
 @dataclass
 class _Channel:
-    """The encoders of one kind of picture, and who could decode its next one."""
+    """The encoders of one kind of picture, and the viewers that could decode its next one."""
 
     encoders: dict[str, H264Encoder] = field(default_factory=dict)
     #: The moment that was encoded last, its messages, and its number.

@@ -343,7 +343,7 @@ def check_trim(
 
 
 def _values(control: Control, start: int, count: int) -> float | NDArray:
-    """Return a number, or one for each sample, whatever the borders of the blocks."""
+    """Return a number, or one for each sample, the same for blocks of any size."""
     if not callable(control):
         return float(control)
     begin, end = start // GRID, (start + count - 1) // GRID + 1

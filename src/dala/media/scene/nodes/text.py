@@ -59,7 +59,7 @@ class TextNode(Node):
     type = "text"
     WITHOUT = ("fit", "crop", "border", "border_width", "border_color")
     POSITIONAL = ("text",)
-    __slots__ = ("_content", "_key", "_live")
+    __slots__ = ("_content", "_key", "_live", "_place")
 
     text = Property("", t.StringType(), "The text.", required=True, animatable=True)
     font = Property(None, t.FontType(), "A font family, a .ttf or .otf file, or a list of them.")
@@ -107,6 +107,25 @@ class TextNode(Node):
         self._live = LivePicture(self.scene._compositor)
         self._key: tuple[object, ...] | None = None
         self._content: Content | None = None
+        #: The name of its position, where it stays while the text changes.
+        self._place: str | None = None
+
+    def _position(self, place: t.Value, call: str) -> dict[str, float]:
+        self._place = place if isinstance(place, str) else None
+        return super()._position(place, call)
+
+    def update(self, **properties: t.Value) -> None:
+        """Set several properties: all of them, or none if one is refused."""
+        super().update(**properties)
+        if properties.keys() & {"x", "y"}:
+            self._place = None
+        elif self._place is not None and properties.keys() & {"text", "scale", *_style_names()}:
+            super().update(position=self._place)
+
+    def move_to(self, x: float, y: float) -> None:
+        """Set the position. The same as ``set("position", (x, y))``, and quicker."""
+        self._place = None
+        super().move_to(x, y)
 
     def _checked(self, given: t.Values, call: str) -> t.Values:
         made = super()._checked(given, call)

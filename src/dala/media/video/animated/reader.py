@@ -1,4 +1,4 @@
-"""Reading animated pictures, with Pillow: whole frames, whatever their parts and disposals are."""
+"""Reading animated pictures, with Pillow: whole frames, made of their parts by any disposal."""
 
 from __future__ import annotations
 

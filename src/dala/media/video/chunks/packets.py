@@ -351,7 +351,7 @@ def encode_part(
 
 
 class _Seen:
-    """Takes the frames of a part out of those that are decoded, and checks that all are there."""
+    """Takes the frames of a part out of all decoded ones, and checks that none is missing."""
 
     def __init__(self, index: VideoIndex, part: VideoPart, label: str) -> None:
         self._index = index

@@ -162,7 +162,7 @@ class VideoInput:
         return self.source.open(self.options.timeout)
 
     def _own_decoder(self) -> AvObject | None:
-        """Return a decoder in the place of the one that FFmpeg prefers; None if that is right."""
+        """Return a decoder in the place of FFmpeg's choice; None if that is right."""
         if self._hwaccel is not None:
             return None if self.stream.codec_context.is_hwaccel else self._hardware_decoder()
         try:
@@ -290,7 +290,7 @@ class VideoInput:
 
     @property
     def label(self) -> str:
-        """What decodes, for traces: codec, hardware and threads."""
+        """The decoder, for traces: codec, hardware and threads."""
         context, how = self.decoder, self._hwaccel or "CPU"
         return f"{context.name} {context.width}x{context.height} on {how}"
 

@@ -58,7 +58,7 @@ class PictureEncoding:
 
     @property
     def label(self) -> str:
-        """What encodes, for traces: codec, preset and threads."""
+        """The encoder, for traces: codec, preset and threads."""
         preset = self.options.get("preset", "")
         threads = f", {self.threads} threads" if self.threads else ""
         return f"{self.codec} {preset}".rstrip() + threads

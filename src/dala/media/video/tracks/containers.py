@@ -18,7 +18,7 @@ TEXT: Final = frozenset((
 
 @dataclass(frozen=True)
 class Container:
-    """The codecs that a container takes as they are, and those that others are converted to.
+    """The codecs that a container takes unchanged, and the targets for all others.
 
     Attributes:
         sound: codecs of sound, with spaces between; "*" is all.
