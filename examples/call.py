@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from functools import cache
 
 import numpy as np
 
@@ -19,11 +20,16 @@ from dala.media import Frame, camera, live, microphone
 from dala.ml import Background
 
 
+@cache
+def photo() -> np.ndarray:
+    """Return the photograph of an astronaut."""
+    return np.asarray(samples.photo("astronaut", device="cpu"))
+
+
 def person(frame: Frame) -> np.ndarray:
     """Return an astronaut at the time of a frame, for machines without a camera."""
-    photo = np.asarray(samples.photo("astronaut", device="cpu"))
     x = 30 + round(25 * np.sin(float(frame.time or 0)))
-    return np.ascontiguousarray(photo[:252, x : x + 448, :3])
+    return np.ascontiguousarray(photo()[:252, x : x + 448, :3])
 
 
 def main(

@@ -1,22 +1,16 @@
 """Traces of real runs: what must hold in each, and the stage that was delayed is the one named."""
 
 import json
-import time
 
 import numpy as np
 import pytest
 
-import dala
 from dala.cli import main
-from dala.media import Scene, live, video
-from dala.media.video.chain import VideoChain
-from dala.trace import recorder
+from dala.media import video
 from dala.trace.export import json_events, read
 from dala.trace.path import flattened, is_wait
 
 FRAMES = 40
-#: Seconds of an injected delay: far more than a busy machine holds a thread up.
-DELAY = 0.8
 
 
 @pytest.fixture(scope="module")
@@ -26,32 +20,6 @@ def clip(tmp_path_factory):
     base = rng.integers(0, 255, (96, 160, 3), np.uint8)
     video.write(path, [np.roll(base, 4 * n, 1) for n in range(FRAMES)], fps=30)
     return path
-
-
-def filtered(clip, out):
-    """Decode, filter, encode: with threads of the decoder, of the encoder, and this one."""
-    with (
-        video.open(clip, format="native", device="cpu") as reader,
-        VideoChain([("blur", {"radius": 3})], device="cpu", range="limited") as chain,
-        video.write(out, fps=reader.fps, options={"preset": "ultrafast", "tune": "zerolatency"})
-        as sink,
-    ):  # fmt: skip
-        for frame in chain.stream(reader):
-            sink.write(frame, copy=False)
-
-
-def composed(clip, out):
-    with Scene(160, 96, fps=30, device="cpu") as scene:
-        scene.add_video(clip, id="film")
-        scene.add_text("late", x=4, y=4, size=12)
-        scene.render_to(out, FRAMES / 30)
-
-
-def sent(clip, out):
-    with live.open(out.with_suffix(""), (160, 96), fps=30) as sink:
-        for n in range(FRAMES):
-            sink.write(np.full((96, 160, 3), n, np.uint8))
-            time.sleep(1 / 30)
 
 
 # what holds in every trace ------------------------------------------------------------------------
@@ -168,55 +136,3 @@ def test_trace_is_an_option_anywhere(clip, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["info", "--trace"])
     assert "expected one argument" in capsys.readouterr().err
-
-
-# delays in real runs ------------------------------------------------------------------------------
-@pytest.fixture
-def delayed(monkeypatch):
-    """Return a function that holds up one span of a stage, in the thread that it runs in."""
-    enter = recorder.WorkSpan.__enter__
-
-    def delay(stage, name=""):
-        left = [FRAMES // 2]
-
-        def entered(span):
-            made = enter(span)
-            if span.stage == stage and name in span.name:
-                left[0] -= 1
-                if left[0] == 0:
-                    time.sleep(DELAY)
-            return made
-
-        monkeypatch.setattr(recorder.WorkSpan, "__enter__", entered)
-
-    return delay
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("run", "stage", "name"),
-    [
-        (filtered, "demux", ""),
-        (filtered, "decode", ""),
-        (filtered, "convert", "decoded"),
-        (filtered, "upload", ""),
-        (filtered, "pass", "blur"),
-        (filtered, "encode", ""),
-        (filtered, "mux", "out"),
-        (composed, "compose", "film"),
-        (composed, "encode", ""),
-        (sent, "encode", ""),
-        (sent, "network", ""),
-    ],
-)
-def test_names_the_stage_that_was_delayed(clip, tmp_path, delayed, run, stage, name):
-    run(clip, tmp_path / "first.mp4")  # compiles
-    delayed(stage, name)
-    with dala.trace(None) as trace:
-        run(clip, tmp_path / "out.mp4")
-    report = trace.report(tolerance=DELAY * 500)
-    worst = max(report.late, key=lambda frame: frame.late)
-    (found, share), *_ = worst.causes
-    assert found[0] == stage, str(report)
-    assert share > 0.5
-    assert report.causes[0].stage == stage

@@ -166,7 +166,8 @@ class Quantity(ArgumentKind[float]):
         return of
 
     def accept(self, value: Any) -> float:
-        """Return the number as a float."""
+        """Return the number as a float; an array without axes is one."""
+        value = value.item() if getattr(value, "shape", None) == () else value
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError
         number = float(value)

@@ -170,10 +170,10 @@ def encode_pop() -> bytes:
     """Return the command to restore the transform and the clips of the last :func:`push`."""
 
 def encode_transform(a: float, b: float, c: float, d: float, e: float, f: float) -> bytes:
-    """Return the command to change the coordinates of what follows."""
+    """Return the command to change the coordinates of later drawing."""
 
 def encode_clip_shape(rule: str, path: Path | PathData) -> bytes:
-    """Return the command to limit what follows to the inside of a path until :func:`pop`."""
+    """Return the command to limit drawing to the inside of a path until :func:`pop`."""
 
 def encode_load_gradient(
     id: int,
@@ -209,10 +209,10 @@ def encode_remove_paint(id: int) -> bytes:
     """Return the command to remove a stored paint."""
 
 def encode_begin_layer(opacity: float, blend: str, filters: str) -> bytes:
-    """Return the command to draw what follows apart, until ``end_layer`` blends it."""
+    """Return the command to begin a layer, which ``end_layer`` blends."""
 
 def encode_end_layer() -> bytes:
-    """Return the command to blend a layer with what is below it."""
+    """Return the command to blend a layer with the pixels below it."""
 
 def encode_load_mask(id: int, w: int, h: int, coverage: BytesLike) -> bytes:
     """Return the command to store a mask, one byte of coverage a pixel, row by row."""

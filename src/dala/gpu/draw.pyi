@@ -235,10 +235,10 @@ def pop(s: Surface) -> None:
     """Restore the transform and the clips of the last :func:`push`."""
 
 def transform(s: Surface, a: float, b: float, c: float, d: float, e: float, f: float) -> None:
-    """Change the coordinates of what follows: x, y become a*x + c*y + e, b*x + d*y + f."""
+    """Change the coordinates of later drawing: x, y become a*x + c*y + e, b*x + d*y + f."""
 
 def clip(s: Surface, path: Path, rule: str = "nonzero") -> AbstractContextManager[None]:
-    """Limit what is drawn in the block to the inside of a path, antialiased."""
+    """Limit the drawing in the block to the inside of a path, antialiased."""
 
 def load_gradient(
     s: Surface,
@@ -455,7 +455,7 @@ def transformed(
     scale: float | Sequence[float] = 1.0,
     matrix: ArrayLike | None = None,
 ) -> AbstractContextManager[None]:
-    """Transform what is drawn in the block."""
+    """Transform the drawing in the block."""
 
 class DrawingCalls:
     def clear(self, color: ColorLike) -> None:
@@ -615,10 +615,10 @@ class DrawingCalls:
         """Restore the transform and the clips of the last :func:`push`."""
 
     def transform(self, a: float, b: float, c: float, d: float, e: float, f: float) -> None:
-        """Change the coordinates of what follows: x, y become a*x + c*y + e, b*x + d*y + f."""
+        """Change the coordinates of later drawing: x, y become a*x + c*y + e, b*x + d*y + f."""
 
     def clip(self, path: Path, rule: str = "nonzero") -> AbstractContextManager[None]:
-        """Limit what is drawn in the block to the inside of a path, antialiased."""
+        """Limit the drawing in the block to the inside of a path, antialiased."""
 
     def load_gradient(
         self,
@@ -832,4 +832,4 @@ class DrawingCalls:
         scale: float | Sequence[float] = 1.0,
         matrix: ArrayLike | None = None,
     ) -> AbstractContextManager[None]:
-        """Transform what is drawn in the block."""
+        """Transform the drawing in the block."""

@@ -1,4 +1,4 @@
-"""Paints: what shapes are filled with besides colors. Gradients, and patterns of pictures."""
+"""Paints of shapes besides colors: gradients, and patterns of pictures."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Gradient:
 
     @property
     def key(self) -> Hashable:
-        """What makes two gradients equal."""
+        """The parts by which two gradients are equal."""
         return self.kind, self.matrix, self.stops, self.spread, self.space, self.dither
 
     def command(self, id: int) -> bytes:

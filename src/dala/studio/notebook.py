@@ -14,12 +14,12 @@ from dala import forks
 from dala.arguments import Integer
 from dala.errors import DalaError, ParameterError
 from dala.extras import needing
-from dala.gpu.compute.kernels.filter import FilterParam, parameter_of
+from dala.gpu.compute.kernels.filter import FilterParam
 from dala.gpu.compute.runnable import Runnable
 from dala.media import gpu
-from dala.media.filters.declarations import declared
+from dala.media.filters.declarations import parameters_of
 from dala.media.filters.pipeline import FramePipeline
-from dala.media.filters.plans import Filter, FilterValue, check
+from dala.media.filters.plans import Filter, FilterValue, check, parted
 from dala.media.frame import Frame
 from dala.offload import LoopWorker
 from dala.studio.catalogue.parameters import Json, JsonObject, kind_of, parameter, plain, title_of
@@ -60,9 +60,9 @@ class WidgetChain:
             )
         self._items: list[tuple[str | Runnable, dict[str, FilterValue]]] = []
         for item in chain:
-            name, params = item if isinstance(item, tuple | list) else (item, {})
+            name, params = parted(item, "studio.widget")
             check((name, params), "studio.widget")
-            self._items.append((name, dict(params)))
+            self._items.append((name, params))
 
     def filters(self) -> list[Filter]:
         """Return the filters with their present values."""
@@ -86,24 +86,15 @@ class WidgetChain:
         """Return the filters with their controls, as the widget shows them."""
         made: list[Json] = []
         for name, params in self._items:
-            known = _parameters(name)
             title = name if isinstance(name, str) else name.name
             controls: list[Json] = [
                 {**parameter(p), "value": plain(params.get(p.name, p.default))}
-                for p in known
+                for p in parameters_of(name)
                 if kind_of(p) in _CONTROLS and _has_control(p)
             ]
             card: JsonObject = {"title": title_of(title), "params": controls}
             made.append(card)
         return made
-
-
-def _parameters(name: str | Runnable) -> Sequence[FilterParam]:
-    if isinstance(name, str) and name in declared():
-        return declared()[name].parameters
-    if isinstance(name, Runnable):
-        return [parameter_of(p) for p in name.params]
-    return ()
 
 
 def _has_control(p: FilterParam) -> bool:

@@ -212,11 +212,6 @@ class Tracer:
         found, self.records = self.records, []
         return found
 
-    def snapshot(self) -> tuple[list[tuple[int, Record]], dict[int, dict[int, str]]]:
-        """Return the events of this process so far, and its threads, for a report."""
-        process = os.getpid()
-        return [(process, record) for record in self.records[:]], {process: dict(self.threads)}
-
     def forget(self) -> None:
         """Drop what a forked child has of its parent, and stop."""
         self.stop()

@@ -93,6 +93,8 @@ class TraceReport:
         self._lanes = Lanes(events)
         self.threads = threads
         self.frames: list[FrameTimes] = []
+        #: Milliseconds between two frames of an output.
+        self._gaps: list[float] = []
         self.dropped: dict[str, int] = {}
         sinks: dict[str, list[Event]] = {}
         for event in sorted(events, key=lambda e: e[1][3]):
@@ -124,11 +126,14 @@ class TraceReport:
         else:
             behind = [(event[1][3] - due) / 1e6 for event, due in zip(done, dues, strict=True)]
             usual = sorted(behind)[len(behind) // 10] if self.budget is None else self.budget
-            late = [ms - usual for ms in behind[1:]]
+            late = [ms - usual for ms in behind]
+        self._gaps += gaps
+        if timed:  # the first one was due, too
+            gaps.insert(0, max(behind[0], 0.0))
         found: list[FrameTimes] = []
-        for number, (gap, behind_by) in enumerate(zip(gaps, late, strict=True), 1):
-            process, record = done[number]
-            path = self._lanes.path((process, record[4]), record[3], done[number - 1][1][3])
+        for gap, behind_by, event in zip(gaps, late, done[len(done) - len(gaps) :], strict=True):
+            process, record = event
+            path = self._lanes.path((process, record[4]), record[3], record[3] - round(gap * 1e6))
             times = {key: ns / 1e6 for key, ns in path.items()}
             made = FrameTimes(record[1], record[5], record[3], gap, behind_by, times)
             found.append(made)
@@ -190,7 +195,7 @@ class TraceReport:
 
     def percentile(self, share: float) -> float:
         """Return the milliseconds between two frames that a share of them does not exceed."""
-        gaps = sorted(frame.gap for frame in self.frames)
+        gaps = sorted(self._gaps)
         return gaps[min(int(share * len(gaps)), len(gaps) - 1)] if gaps else 0.0
 
     def __str__(self) -> str:

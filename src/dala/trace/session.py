@@ -33,6 +33,9 @@ VARIABLE: Final = "DALA_TRACE"
 PARTS: Final = "DALA_TRACE_PARTS"
 #: Seconds between two writes of a child's records, which may be killed.
 CHILD_SECONDS: Final = 0.25
+#: A file in that folder if only the last seconds are kept, and the bytes of half of a child's part.
+_RING: Final = "ring"
+_PART_BYTES: Final = 16 << 20
 #: Seconds of the ring.
 SECONDS: Final = 60.0
 _CALL: Final = "dala.trace"
@@ -54,7 +57,6 @@ class TraceRun:
         self.seconds = Quantity(0, above=True, unit="seconds").check(_CALL, "seconds", seconds)
         self.all = Flag().check(_CALL, "all", all)
         self._folder: Path | None = None
-        self._spilled = 0
         self._home = forks.Home()
         self._events: list[Event] | None = None
         self._threads: dict[int, dict[int, str]] = {}
@@ -75,6 +77,8 @@ class TraceRun:
         if tracer.on or self._events is not None:
             raise DalaError(f"{_CALL}: a trace runs already. End it first; one runs at a time.")
         self._folder = Path(tempfile.mkdtemp(prefix="dala-trace-"))
+        if not self.all:
+            (self._folder / _RING).touch()
         os.environ[PARTS] = str(self._folder)
         forks.NativeLock.waits = _locked
         tracer.start(self.seconds, self._spill if self.all else None)
@@ -97,7 +101,7 @@ class TraceRun:
         self._threads = {own: dict(tracer.threads)}
         self._events = [(own, record) for record in records]
         try:
-            self._gather(folder)
+            _gather(folder, self._events, self._threads)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if not self.all:
@@ -107,19 +111,6 @@ class TraceRun:
             from dala.trace.export import write
 
             write(self.path, self._events, self._threads, self._notes)
-
-    def _gather(self, folder: Path) -> None:
-        """Add what was spilled, and what children wrote."""
-        assert self._events is not None
-        for part in sorted(folder.glob("*.jsonl")):
-            process = int(part.stem)
-            names = self._threads.setdefault(process, {})
-            with part.open() as lines:
-                for line in lines:
-                    with suppress(ValueError):  # the last line of a process that was killed
-                        made = json.loads(line)
-                        names |= {int(n): name for n, name in made["threads"].items()}
-                        self._events += [(process, _record(*r)) for r in made["records"]]
 
     def _spill(self, records: list[Record]) -> None:
         folder = self._folder
@@ -174,13 +165,40 @@ def _record(*values: Any) -> Record:
     return stage, name, begin, end, thread, frame, facts
 
 
+def so_far() -> tuple[list[Event], dict[int, dict[int, str]]]:
+    """Return the events so far of the trace that runs, with what children wrote, and threads."""
+    own = os.getpid()
+    events: list[Event] = [(own, record) for record in tracer.records[:]]
+    threads = {own: dict(tracer.threads)}
+    if PARTS in os.environ:
+        _gather(Path(os.environ[PARTS]), events, threads)
+    return events, threads
+
+
+def _gather(folder: Path, events: list[Event], threads: dict[int, dict[int, str]]) -> None:
+    """Add what was spilled, and what children wrote."""
+    for part in folder.glob("*.jsonl*"):
+        process = int(part.name.partition(".")[0])
+        names = threads.setdefault(process, {})
+        with part.open() as lines:
+            for line in lines:
+                with suppress(ValueError):  # the last line of a process that was killed
+                    made = json.loads(line)
+                    names |= {int(n): name for n, name in made["threads"].items()}
+                    events += [(process, _record(*r)) for r in made["records"]]
+
+
 # processes ----------------------------------------------------------------------------------------
 def _append(folder: Path, records: list[Record]) -> None:
     """Append records to this process's part."""
     line = json.dumps({"threads": tracer.threads, "records": records}, default=str)
+    part = folder / f"{os.getpid()}.jsonl"
     try:
-        with (folder / f"{os.getpid()}.jsonl").open("a") as file:
+        with part.open("a") as file:
+            full = file.tell() > _PART_BYTES and (folder / _RING).exists()
             file.write(line + "\n")
+        if full:  # the one before it is dropped
+            part.replace(part.with_suffix(".jsonl.old"))
     except OSError:  # the parent's trace has ended
         tracer.stop()
 

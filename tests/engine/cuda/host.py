@@ -9,6 +9,7 @@ import ctypes
 import re
 import struct
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
@@ -238,6 +239,10 @@ class HostApi:
     def __init__(self) -> None:
         self._memory: dict[int, Any] = {}
         #: Which streams waited for which: ours for another, or another for ours.
+        self.registered: set[int] = set()
+        #: What a graph that is being made does, and how many graphs were launched.
+        self.captured: list[Any] | None = None
+        self.graphs = 0
         self.order: list[tuple[str, int]] = []
 
     def close(self) -> None:
@@ -251,15 +256,27 @@ class HostApi:
 
     allocate_host = allocate
 
+    def register(self, address: int, nbytes: int) -> None:
+        self.registered.add(address)
+
+    def unregister(self, address: int, held: object = None) -> None:
+        self.registered.discard(address)
+
     def free(self, address: int) -> None:
         del self._memory[address]
 
     free_host = free
 
     def clear(self, address: int, nbytes: int) -> None:
+        if self.captured is not None:
+            self.captured.append((ctypes.memset, address, 0, nbytes))
+            return
         ctypes.memset(address, 0, nbytes)
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
+        if self.captured is not None:
+            self.captured.append((ctypes.memmove, target, source, nbytes))
+            return
         ctypes.memmove(target, source, nbytes)
 
     def copy_rows(self, target: int, source: int, pitch: int, nbytes: int, count: int) -> None:
@@ -286,7 +303,21 @@ class HostApi:
         pass
 
     def launch(self, function: Kernel, grid: tuple[int, int], block: Any, packed: bytes) -> None:
-        function(grid, packed)
+        if self.captured is None:
+            function(grid, packed)
+        else:
+            self.captured.append((function, grid, packed))
+
+    def capture(self, work: Callable[[], None]) -> list[Any]:
+        self.captured = graph = []
+        work()
+        self.captured = None
+        return graph
+
+    def launch_graph(self, graph: list[Any]) -> None:
+        self.graphs += 1
+        for function, *given in graph:
+            function(*given)
 
     def event(self, *, timed: bool = False) -> float:
         return time.perf_counter()

@@ -12,6 +12,7 @@ import pytest
 from dala.errors import DeviceLostError
 from dala.gpu import compute
 from dala.gpu.compute import Pipeline, Pixel, f32, kernel
+from dala.gpu.compute.engines.webgpu.cuda import pinned
 from dala.gpu.compute.engines.webgpu.cuda.api import PARAMETER_BYTES
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 
@@ -90,6 +91,52 @@ def test_large_transfers_and_a_pipeline(engine):
     pipeline.add(spec)
     pipeline.run()
     assert np.array_equal(out.numpy()[..., :3], 255 - large[..., :3])
+
+
+def test_results_outlive_the_device_and_blocks_are_reused(engine, monkeypatch):
+    monkeypatch.setattr(pinned, "PINNED_BYTES", 9 << 20)
+    monkeypatch.setattr(pinned, "PIECE_BYTES", 2 << 20)
+    own = WebGPUEngine(engine.adapter)
+    api = own.device.native.api
+    data = RNG.integers(0, 256, (5 << 20) + 3, np.uint8)
+    storage = own.allocate(data.size, zero=False)
+    for _ in range(3):
+        own.upload(storage, data)  # two pieces of 2 MiB, and one of 1
+        own.synchronize()
+    assert len(api.registered) == 2 + 1
+    small = own.download(storage)  # 5 MiB: those of other sizes are forgotten first
+    own.synchronize()
+    assert len(api.registered) == 1
+    assert own.pinned.take(5 << 20) is None  # too much is in use
+    late = own.download_async(storage).result()
+    assert np.array_equal(late, data)
+    own.close()
+    del own
+    assert np.array_equal(small, data)
+
+
+def test_plans_that_repeat_become_graphs(engine):
+    """Their results follow inputs, parameters and buffers that change."""
+    api = engine.device.native.api
+    a, b = (compute.buffer(RNG.random((20, 20), np.float32), device=engine.id) for _ in range(2))
+    between, out, other = (compute.buffer_zeros((20, 20), device=engine.id) for _ in range(3))
+    pipeline = Pipeline()
+    for inputs, output in (([a, b], between), ([between, b], out)):
+        pipeline.add({"op": "run_kernel", "kernel": "matmul", "inputs": inputs, "output": output})
+    launched = []
+    for turn in range(8):
+        if turn == 4:
+            a.write(RNG.random((20, 20), np.float32))  # the same plan, other numbers
+        if turn == 5:
+            pipeline.rebind(out, other)
+        engine.synchronize()
+        before = api.graphs
+        pipeline.run()
+        engine.synchronize()
+        launched.append(api.graphs - before)
+        wanted = a.numpy() @ b.numpy() @ b.numpy()
+        np.testing.assert_allclose((other if turn > 4 else out).numpy(), wanted, rtol=1e-5)
+    assert launched == [0, 1, 1, 1, 1, 0, 1, 1]
 
 
 def test_times_of_dispatches(engine):

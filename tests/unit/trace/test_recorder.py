@@ -14,6 +14,7 @@ import pytest
 
 import dala
 from dala.errors import DalaError, ParameterError
+from dala.trace import session
 from dala.trace.export import json_events, read
 from dala.trace.recorder import MOST, OFF, STEP, Tracer, each, traced, tracer
 
@@ -41,8 +42,9 @@ def start(seconds=1e6, spill=None):
 # where no trace runs ------------------------------------------------------------------------------
 def _sites():
     for path in ROOT.rglob("*.py"):
-        if path.parent != ROOT / "trace":
-            yield path, ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if path.parent != ROOT / "trace" and "tracer" in text:
+            yield path, ast.parse(text)
 
 
 def _guarded(tree):
@@ -312,6 +314,8 @@ def test_children_add_their_part(tmp_path):
             worker.join()
             own = "import dala.trace\\nwith dala.trace.span('started'): pass"
             subprocess.run([sys.executable, "-c", own], check=True)
+            from dala.trace.session import so_far
+            assert {{"forked", "started"}} <= {{record[1] for _, record in so_far()[0]}}
     """
     assert _run(code) == 0
     events, threads, _ = read(path)
@@ -321,6 +325,22 @@ def test_children_add_their_part(tmp_path):
     assert set(threads) >= set(names.values())
     begins = {record[1]: record[2] for _, record in events if record[0] == "user"}
     assert sorted(begins, key=begins.get) == ["parent", "forked", "pool", "started"]  # one clock
+
+
+def test_what_a_child_of_a_long_run_writes_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "_PART_BYTES", 1000)
+    record = ("pass", "", 1, 2, 3, None, None)
+    for ring in (True, False):
+        folder = tmp_path / str(ring)
+        folder.mkdir()
+        if ring:
+            (folder / "ring").touch()
+        for _ in range(100):
+            session._append(folder, [record])
+        events = []
+        session._gather(folder, events, {})
+        assert events[-1][1] == record
+        assert (len(events) < 60) is ring
 
 
 def test_the_environment_is_left_as_it_was(tmp_path):

@@ -13,6 +13,7 @@ from dala.gpu.presenters.http import HttpResponse, PageServer, text_response
 from dala.trace.metrics import Metrics
 from dala.trace.recorder import tracer
 from dala.trace.report import TraceReport
+from dala.trace.session import so_far
 
 if TYPE_CHECKING:
     from dala.media.live.sending import LiveRun
@@ -56,7 +57,7 @@ class Watching:
 
     def __exit__(self, *_: object) -> None:
         if tracer.on and self._live is not None and self._live.stats["dropped"]:
-            report = TraceReport(*tracer.snapshot())
+            report = TraceReport(*so_far())
             self.reasons = str(report).splitlines() if report.late else []
         self._held.close()
 

@@ -207,10 +207,10 @@ class Buffer(ArrayMethods, ExchangedArray, Closing):
         elements: list[float] = self.contents("read_list").ravel().tolist()
         return elements
 
-    def read_async(self) -> Future[bytes]:
-        """Start reading the bytes and return a future, which can be awaited."""
+    def read_async(self) -> Future[memoryview]:
+        """Start copying the bytes and return a future, which can be awaited."""
         storage = self.storage("read_async")
-        return Future(self.engine.download_async(storage), bytes)
+        return Future(self.engine.download_async(storage), memoryview.toreadonly)
 
     def numpy(self) -> NDArray:
         """Return a NumPy array: a view of the buffer's memory if it is shared, else a copy."""

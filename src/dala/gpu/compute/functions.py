@@ -344,11 +344,11 @@ def read_list(b: Buffer) -> list[float]:
     return _checked(b, "read_list").read_list()
 
 
-def read_async(b: Buffer) -> Future[bytes]:
-    """Start reading the buffer's bytes and return a future, which can be awaited.
+def read_async(b: Buffer) -> Future[memoryview]:
+    """Start copying the buffer's bytes and return a future, which can be awaited.
 
     >>> from dala.gpu.compute import buffer, read_async
-    >>> read_async(buffer([1, 2], dtype="u8", device="cpu")).result()
+    >>> bytes(read_async(buffer([1, 2], dtype="u8", device="cpu")).result())
     b'\\x01\\x02'
     """
     return _checked(b, "read_async").read_async()

@@ -18,7 +18,7 @@ class Future(Generic[T]):
 
     >>> from dala.gpu.compute import buffer, read_async
     >>> future = read_async(buffer([1, 2], dtype="u8", device="cpu"))
-    >>> future.result(timeout=60)
+    >>> bytes(future.result(timeout=60))
     b'\\x01\\x02'
     """
 

@@ -81,7 +81,7 @@ class Kernel(Runnable):
 
     @property
     def roles(self) -> tuple[tuple[str, str], ...]:
-        """Names of the parameters that videos, scenes and surfaces give, with what they are."""
+        """Names and roles of the parameters that videos, scenes and surfaces give."""
         return self.decl.roles
 
     @property

@@ -71,7 +71,7 @@ class Runnable(ABC):
 
     @property
     def roles(self) -> tuple[tuple[str, str], ...]:
-        """Names of the parameters that videos, scenes and surfaces give, with what they are."""
+        """Names and roles of the parameters that videos, scenes and surfaces give."""
         return ()
 
     @property

@@ -224,7 +224,7 @@ class InputCalls:
             running.run(self._surface, draw, fps)
 
     async def run_async(self, draw: running.Draw, fps: float = 60) -> None:
-        """Do what ``run`` does, while other tasks of the event loop run.
+        """Run like ``run``, while other tasks of the event loop run.
 
         >>> import asyncio
         >>> from dala.gpu import create_surface

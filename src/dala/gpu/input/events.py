@@ -72,7 +72,7 @@ class InputEvent(TypedDict, total=False):
 
 
 class EventField(NamedTuple):
-    """What a field holds: the words of errors, and a function that converts it or returns None."""
+    """The type of a field: the words of errors, and a function that converts or returns None."""
 
     expected: str
     convert: Callable[[object], object | None]

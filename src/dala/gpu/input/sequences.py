@@ -77,7 +77,7 @@ class TerminalParser:
         return [*self._events(final=False)]
 
     def flush(self) -> list[InputEvent]:
-        """Return the events of what waits: no more bytes belong to it."""
+        """Return the events of the waiting bytes: no more belong to them."""
         return [*self._events(final=True)]
 
     def _events(self, *, final: bool) -> Iterator[InputEvent]:
@@ -191,7 +191,7 @@ class TerminalParser:
 
 
 def _chr(code: int) -> str:
-    """Return a character, or "" for what is none, or no printable one."""
+    """Return a printable character, or ""."""
     printable = code < 0x110000 and not 57344 <= code < 63744
     return chr(code) if printable and chr(code).isprintable() else ""
 

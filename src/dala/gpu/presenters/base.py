@@ -246,7 +246,7 @@ class ThreadPresenter(Presenter):
 
 
 def join(seconds: float, *threads: threading.Thread | None) -> None:
-    """Wait for threads to end, except those that never began, and the calling one."""
+    """Wait for threads to end, except the calling one and threads that never began."""
     for thread in threads:
         if thread is not None and thread.ident not in (None, threading.get_ident()):
             thread.join(timeout=seconds)

@@ -94,7 +94,7 @@ class Bands:
         *,
         families: int,
     ) -> None:
-        """Do the work of ``execute`` from a byte on; the frame says where it stopped."""
+        """Run ``execute`` from a byte on; the frame records the end."""
         pixels, own, _, _, sizes, slots, _, faults = spans
         frames, picks = self._spans
         plan_bands = compile_native(plan, checked=execute.checked)

@@ -394,7 +394,7 @@ def transformed(
     scale: float | Sequence[float] = 1.0,
     matrix: ArrayLike | None = None,
 ) -> Iterator[None]:
-    """Transform what is drawn in the block.
+    """Transform the drawing in the block.
 
     ``matrix`` is applied first, then ``scale``, ``rotate`` and ``translate``.
 
@@ -420,7 +420,7 @@ def transformed(
 
 @contextlib.contextmanager
 def clip(s: Surface, path: Path, rule: str = "nonzero") -> Iterator[None]:
-    """Limit what is drawn in the block to the inside of a path, antialiased.
+    """Limit the drawing in the block to the inside of a path, antialiased.
 
     >>> from dala import gpu
     >>> with gpu.create_surface(3, 1) as s:

@@ -79,7 +79,7 @@ def put_edge(pen: Pen, edges: Array[i32], x0: f64, y0: f64, x1: f64, y1: f64) ->
 
 @native(inline=False)
 def put_far_edge(pen: Pen, edges: Array[i32], x0: f64, y0: f64, x1: f64, y1: f64) -> None:
-    """Add an edge with coordinates beyond the guard: up to three, which cover what it covers."""
+    """Add an edge with coordinates beyond the guard, as up to three of the same coverage."""
     x0, y0, x1, y1 = clean(x0), clean(y0), clean(x1), clean(y1)
     down = y0 <= y1
     if not down:

@@ -85,7 +85,7 @@ def encode_path(call: str, name: str, value: object) -> bytes:
 
 
 def path_problem(data: PathData) -> str:
-    """Return what is wrong with a path; "" if nothing is."""
+    """Return the error in a path; "" if there is none."""
     import numpy as np  # after the first drawing call, not with dala.gpu
 
     verbs = np.frombuffer(data.verbs, np.uint8)

@@ -209,7 +209,7 @@ def blend(
 
 @native
 def part_of(code: i32, alpha: Vector) -> Vector:
-    """Return a part of an operator: 0, 1, the other's alpha, or what that leaves."""
+    """Return a part of an operator: 0, 1, the other's alpha, or one minus that."""
     part = splat(f32(code), 16)
     if code == 2:
         part = alpha

@@ -150,7 +150,7 @@ class Painter:
         self.clip = made
 
     def _pop_clip(self, frame: NDArray) -> None:
-        """Restore what was before the clips since the last push."""
+        """Restore the state before the clips since the last push."""
         depth = int(self._numbers[_DEPTH])
         while self._clips and self._clips[-1][0] == depth:
             self.clip = self._clips.pop()[1]
@@ -166,7 +166,7 @@ class Painter:
             self._marks = np.zeros(bands * CELLS // 16, np.uint8)
 
     def _draw(self, pixels: ArraySpan, size: tuple[int, int], draws: int, area: int) -> None:
-        """Draw what was prepared, in bands on several threads if that is worth it."""
+        """Draw the prepared shapes, in bands on several threads if that is worth it."""
         width, height = size
         bands = 1
         if area >= MIN_PIXELS and pool().threads > 1:

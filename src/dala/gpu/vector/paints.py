@@ -28,7 +28,7 @@ _NUMBERS: Final = tuple(range(16))
 
 
 def _bayer(x: int, y: int) -> int:
-    """Return what a pixel adds to numbers of 256 parts: each of 64 values once in a square."""
+    """Return the threshold of a pixel in parts of 256: each of 64 values once in a square."""
     bits = (((x ^ y) >> k & 1) << 1 | (y >> k & 1) for k in (2, 1, 0))
     return sum(bit << 2 * n for n, bit in enumerate(bits)) * 4 + 2
 

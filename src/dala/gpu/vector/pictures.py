@@ -1,4 +1,4 @@
-"""What calls load onto a surface by themselves: paths, pictures and paints, found by content.
+"""Pictures and paints that calls load onto a surface by themselves, found by content.
 
 The ids are made here, from 2**61 on. What was not used for long is removed.
 """
@@ -70,7 +70,7 @@ _making = forks.lock()
 
 
 def kept_of(s: Surface, call: str = "fill") -> Kept:
-    """Return what calls have loaded onto a surface."""
+    """Return the loaded paints and pictures of a surface."""
     renderer_of(s, call)
     found = _kept.get(s)
     if found is None:

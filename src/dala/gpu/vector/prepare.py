@@ -40,7 +40,7 @@ SAVED: Final = 11
 
 
 class Preparing(NamedTuple):
-    """Where commands are read from, and what they are made into."""
+    """The arrays that commands are read from, and the arrays of prepared shapes."""
 
     data: Array[u8]
     frame: FrameRecord
@@ -56,7 +56,7 @@ class Preparing(NamedTuple):
 
 @native(inline=False)
 def find(job: Preparing, id: u64, kind: i64) -> i64:
-    """Return the first word of what is stored by an id, or -1."""
+    """Return the first stored word of an id, or -1."""
     if id < MAX_ID:
         found = find_sprite(job.slots, job.shift, (id << 2) | u64(kind))
         if found >= 0:
@@ -136,7 +136,7 @@ def place_draw(
 
 @native(inline=False)
 def add_shape(job: Preparing, opcode: i64, at: i64) -> i64:
-    """Add what a command fills or strokes. Return why it cannot, or END."""
+    """Add the shape that a command fills or strokes. Return the code of a refusal, or END."""
     data, pen = job.data, job.pen
     stroked = bool((opcode - FILL_PATH) & 1)
     head = at + 9 if opcode <= STROKE_PATH else at + 1  # of the fields after an id

@@ -109,7 +109,7 @@ def pop() -> None:
 
 @command(0x23, vector=True)
 def transform(a: f64, b: f64, c: f64, d: f64, e: f64, f: f64) -> None:
-    """Change the coordinates of what follows: x, y become a*x + c*y + e, b*x + d*y + f.
+    """Change the coordinates of later drawing: x, y become a*x + c*y + e, b*x + d*y + f.
 
     >>> decode(encode_transform(1, 0, 0, 1, 10, 20))
     [<transform a=1.0 b=0.0 c=0.0 d=1.0 e=10.0 f=20.0 at 0>]
@@ -118,7 +118,7 @@ def transform(a: f64, b: f64, c: f64, d: f64, e: f64, f: f64) -> None:
 
 @command(0x24, call="clip", vector=True)
 def clip_shape(rule: rule, path: path) -> None:
-    """Limit what follows to the inside of a path until :func:`pop`.
+    """Limit drawing to the inside of a path until :func:`pop`.
 
     >>> encode_clip_shape("nonzero", PathData(bytes([0, 1, 1]), bytes(48)))[:2].hex()
     '2400'
@@ -200,7 +200,7 @@ def remove_paint(id: u64) -> None:
 
 @command(0x28, call="layer")
 def begin_layer(opacity: f64, blend: blend, filters: text) -> None:
-    """Draw what follows apart, until ``end_layer`` blends it. ``filters`` are JSON.
+    """Begin a layer, which ``end_layer`` blends. ``filters`` are JSON.
 
     >>> decode(encode_begin_layer(0.5, "multiply", '[["blur", {"radius": 3}]]'))[0].blend
     'multiply'
@@ -209,7 +209,7 @@ def begin_layer(opacity: f64, blend: blend, filters: text) -> None:
 
 @command(0x29, call="layer")
 def end_layer() -> None:
-    """Blend a layer with what is below it.
+    """Blend a layer with the pixels below it.
 
     >>> encode_end_layer()
     b')'

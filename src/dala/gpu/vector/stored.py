@@ -1,4 +1,4 @@
-"""What commands store by ids, as words that native code reads: paths, masks and paints."""
+"""Paths, masks and paints that commands store by ids, as words that native code reads."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _padded(data: bytes) -> NDArray:
 
 
 def key_of(name: str, id: int) -> int:
-    """Return the key of what a command stores or removes."""
+    """Return the key that a command stores or removes."""
     if id >= MAX_ID:
         raise CommandError.invalid(name, "id", f"an int below {MAX_ID}", id)
     return id << 2 | KINDS[name.partition("_")[2]]

@@ -190,7 +190,7 @@ SHAPE, MASKED = 0, 1
 
 
 class Paper(NamedTuple):
-    """What shapes are drawn on, and what they are drawn with."""
+    """The target of shapes, and the arrays that they are drawn with."""
 
     pixels: Array[u32]
     width: i64

@@ -55,7 +55,7 @@ def pop(s: Surface) -> None:
 
 
 def transform(s: Surface, a: float, b: float, c: float, d: float, e: float, f: float) -> None:
-    """Change the coordinates of what follows: x, y become a*x + c*y + e, b*x + d*y + f.
+    """Change the coordinates of later drawing: x, y become a*x + c*y + e, b*x + d*y + f.
 
     >>> from dala import gpu
     >>> with gpu.create_surface(2, 1) as s:

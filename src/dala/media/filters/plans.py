@@ -181,8 +181,7 @@ def _origin(item: object, number: int, call: str) -> str:
 
 
 def _steps(item: Filter, shape: Shape, dtype: str, origin: str) -> list[Step]:
-    name, params = (item, {}) if isinstance(item, str | Runnable) else _pair(item, origin)
-    given = {str(key): value for key, value in params.items() if value is not None}
+    name, given = parted(item, origin)
     spec = declared().get(name) if isinstance(name, str) else None
     if spec is not None and spec.kind != "conversion":
         try:
@@ -216,11 +215,15 @@ def _program_steps(
     ]
 
 
-def _pair(item: object, origin: str) -> tuple[str | Runnable, Mapping[str, FilterValue]]:
-    if isinstance(item, tuple | list) and len(item) == 2:
-        name, params = item
-        if isinstance(name, str | Runnable) and isinstance(params, Mapping):
-            return name, params
+def parted(item: object, origin: str) -> tuple[str | Runnable, dict[str, FilterValue]]:
+    """Return a filter of a list, and the parameters that it is given.
+
+    >>> parted(("blur", {"radius": 3, "border": None}), "plan"), parted("sepia", "plan")
+    (('blur', {'radius': 3}), ('sepia', {}))
+    """
+    name, params = item if isinstance(item, tuple | list) and len(item) == 2 else (item, {})
+    if isinstance(name, str | Runnable) and isinstance(params, Mapping):
+        return name, {str(key): value for key, value in params.items() if value is not None}
     raise ParameterError(
         f"{origin}: a filter must be a name, or a name and its parameters such as "
         f"('blur', {{'radius': 3}}), got {item!r}."

@@ -375,14 +375,15 @@ class Connection:
             if slot is None:
                 self._meter.count_bytes(size, now)
             else:
-                self._meter.sent(size, self._captured.pop(slot, None), now)
+                captured = self._captured.pop(slot, None)
+                self._meter.sent(size, captured, now)
                 if tracer.on:
-                    self._traced(slot, now)
+                    self._traced(slot, captured or now)
 
-    def _traced(self, slot: int, now: float) -> None:
-        """Record that a slot was sent, in a trace."""
+    def _traced(self, slot: int, captured: float) -> None:
+        """Record that a slot was sent, in a trace; the first one was due when it was captured."""
         period = 1 / float(Fraction(self._settings.rate))
-        self._zero = self._zero or now - slot * period
+        self._zero = self._zero or captured - slot * period
         frame, sink = self._numbers.pop(slot, None), self.where.label
         tracer.done(sink, frame, self._zero + slot * period)
         tracer.dropped(sink, self._meter.dropped)

@@ -207,6 +207,10 @@ class LiveOutput(Closing):
         self.repeat(slot - 1, sound)
         self.put(frame, slot, captured=captured or now, sound=sound)
 
+    def prepare(self, frame: ImageLike) -> None:
+        """Convert a frame as :meth:`put` does, and drop it: what that compiles is there then."""
+        self._converted(frame)
+
     def put(
         self,
         frame: ImageLike,

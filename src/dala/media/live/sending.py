@@ -222,7 +222,9 @@ class SourceRun(LiveRun):
         self._sound = sound if heard is None else heard.voice(self._zero).arrived
         self._begin: float | None = None
         self._arriving = FrameQueue(_MAILBOX, "every", "frames to send")
-        if reader.policy != "latest":  # else it is old when the receiver is connected
+        if reader.policy == "latest":  # it is old when the receiver is connected
+            output.prepare(first.frame)
+        else:
             self._arriving.put(first)
         self._slots = SlotClock(output.fps)
         context = copy_context()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
@@ -77,6 +78,8 @@ class ChainRunner(Closing):
         self._pipeline = FramePipeline(_LARGEST, _LARGEST, device=device)
         self._single = FramePipeline(_LARGEST, _LARGEST, device=device)
         self._models: dict[str, ModelRunner] = {}
+        #: What `prepare_ahead` has made.
+        self._ahead: FramePipeline | None = None
         #: What models found in the last picture, by card.
         self.found: dict[str, Findings] = {}
 
@@ -119,6 +122,19 @@ class ChainRunner(Closing):
             found = load(card.name, card.params, self._pipeline.device)
         self._models[key] = found
         return ReadyCard(card.id, None, found)
+
+    def prepare_ahead(self, picture: ImageLike, links: Sequence[ReadyCard]) -> None:
+        """Compile a chain without models on another thread; `run` goes on with its own."""
+        made = FramePipeline(_LARGEST, _LARGEST, device=self.device)
+        with suppress(Exception), self._bounds:  # `run` meets the error again
+            made.process(picture, [link.filter for link in links if link.filter is not None])
+        self._ahead = made
+
+    def take_ahead(self) -> None:
+        """Let `run` use what `prepare_ahead` has made."""
+        if self._ahead is not None:
+            self._pipeline.close()
+            self._pipeline, self._ahead = self._ahead, None
 
     # running ----------------------------------------------------------------------------------
     def run(
@@ -199,6 +215,7 @@ class ChainRunner(Closing):
         for model in self._models.values():
             model.close()
         self._models.clear()
+        self.take_ahead()
         self._pipeline.close()
         self._single.close()
 

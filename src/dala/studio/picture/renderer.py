@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from math import inf
 from time import monotonic, perf_counter
 from typing import Final
@@ -69,6 +71,8 @@ class StudioRenderer(PictureThread):
         #: The tab that played when its last picture was rendered.
         self._playing: Tab | None = None
         self._last: tuple[Tab, ImageLike, list[ReadyCard]] | None = None
+        #: Compiles a changed chain while the tab plays on with the last one.
+        self._ahead: tuple[list[str], threading.Thread] | None = None
         self._told = ""
         self._costs: dict[str, float] = {}
         self._measured = self._reported = 0.0
@@ -121,6 +125,8 @@ class StudioRenderer(PictureThread):
     def close(self) -> None:
         """End the threads."""
         super().close()
+        if self._ahead is not None:
+            self._ahead[1].join()
         self.publisher.close()
         self._last = self._prepared = None
 
@@ -217,6 +223,7 @@ class StudioRenderer(PictureThread):
             if tracer.on:
                 tracer.frame = getattr(before, "trace_id", None) or tracer.frame
             links, problems = self._links(tab)
+            links = self._compiled(tab, before, links)
             begun = perf_counter()
             seconds = float(time) if tab.source.rate is not None else self._seconds(tab)
             after = self._processed(tab, before, links, problems, Instant(seconds, self._frame[1]))
@@ -253,6 +260,26 @@ class StudioRenderer(PictureThread):
         self._prepared = tab, cards, links
         links = [link for link in links if link.card not in failed]
         return links, problems | failed
+
+    def _compiled(self, tab: Tab, before: ImageLike, links: list[ReadyCard]) -> list[ReadyCard]:
+        """Return the cards to show: while a tab plays, the last until new ones are compiled."""
+        shown = self._last[2] if self._last is not None and self._last[0] is tab else links
+        wanted = [link.card for link in links]
+        if (
+            self._playing is not tab
+            or wanted == [link.card for link in shown]
+            or any(link.model for link in (*links, *shown))
+        ):
+            return links
+        if self._ahead is None or (self._ahead[0] != wanted and not self._ahead[1].is_alive()):
+            work = partial(self._runner.prepare_ahead, before, links)
+            self._ahead = wanted, forks.thread(work, name="dala-studio-ahead")
+            self._ahead[1].start()
+        if self._ahead[1].is_alive() or self._ahead[0] != wanted:
+            return shown
+        self._runner.take_ahead()
+        self._ahead = None
+        return links
 
     def _processed(
         self,

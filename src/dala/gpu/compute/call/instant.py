@@ -1,4 +1,4 @@
-"""What kernels are given by their surroundings: time, frame, pointer and date."""
+"""Values that surroundings give to kernels: time, frame, pointer and date."""
 
 from __future__ import annotations
 

@@ -328,7 +328,7 @@ _install((SymbolicInt, SymbolicFloat))
 
 # blocks of numbers --------------------------------------------------------------------------------
 class SymbolicBytes(bytes):
-    """Packed 32-bit numbers, with the expressions of those that have one, by their offset.
+    """Packed 32-bit numbers, with the expressions of symbolic ones by their offset.
 
     Attributes:
         words: offset, "u" or "f", and the expression of each number that is not constant.

@@ -146,7 +146,7 @@ class KernelDecl:
 
     @cached_property
     def roles(self) -> tuple[tuple[str, str], ...]:
-        """Names of the parameters that the surroundings give, with what they are."""
+        """Names and roles of the parameters that the surroundings give."""
         return tuple((p.name, p.role) for p in self.params if p.role)
 
     def with_levels(self) -> KernelDecl:

@@ -52,7 +52,7 @@ def before(done: Image, u, v, level: int):
 
 
 def with_levels(passes: Sequence[ProgramPass]) -> Iterator[ProgramPass]:
-    """Yield the passes of a program, with those that make levels of the images that need them."""
+    """Yield the passes of a program, with added passes that make the levels of images."""
     wanted: dict[str, None] = {}
     for p in passes:
         args = zip(p.kernel.decl.args, p.sources, strict=True)

@@ -68,7 +68,7 @@ class ProgramPass:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """What the kernel's inputs read: names of targets or of the program's inputs."""
+        """The sources of the kernel's inputs: names of targets or of the program's inputs."""
         return tuple(self.reads.get(name, name) for name in self.kernel.inputs)
 
 
@@ -84,7 +84,7 @@ PassInput: TypeAlias = "int | Previous | str"
 
 
 class PlannedPass(NamedTuple):
-    """One pass of a frame, with what it reads, and the shape and dtype of its result."""
+    """One pass of a frame: kernel, inputs, and the shape and dtype of its result."""
 
     kernel: Kernel
     inputs: tuple[PassInput, ...]
@@ -188,7 +188,7 @@ class KernelProgram(Runnable):
 
     @property
     def roles(self) -> tuple[tuple[str, str], ...]:
-        """Names of the parameters that videos, scenes and surfaces give, with what they are."""
+        """Names and roles of the parameters that videos, scenes and surfaces give."""
         return tuple((p.name, p.role) for p in self._params if p.role)
 
     @property
@@ -298,7 +298,7 @@ class KernelProgram(Runnable):
         params: Params,
         shapes: Mapping[str, Sequence[int]] = MappingProxyType({}),
     ) -> list[PlannedPass]:
-        """Return the passes of a frame, each with what it reads; the last one is the output.
+        """Return the passes of a frame with their inputs; the last one writes the output.
 
         Args:
             shape: of the output; (height, width, channels).

@@ -294,7 +294,7 @@ class Queue:
                 worker.join(None if until is None else max(until - time.monotonic(), 0.0))
 
     def drop(self) -> None:
-        """At interpreter exit, end all jobs; those that are about to finish may do so."""
+        """At interpreter exit, end all jobs; jobs about to finish may do so."""
         self._dropping = True
         self.close(GRACE)
         for job in list(self._pending.values()):

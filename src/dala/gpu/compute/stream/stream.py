@@ -34,7 +34,7 @@ WORKERS: Final = 4
 
 
 class Stream(Closing):
-    """A queue of commands. Those that share a buffer run in order; others may overlap.
+    """A queue of commands. Commands that share a buffer run in order; others may overlap.
 
     :func:`submit` uses one shared stream. Each stream has its own workers and limit. Streams do not
     wait for each other, so use a buffer in only one of them at a time.

@@ -14,7 +14,7 @@ _OTHERS: Final = ("packuswb", "pshuf.b", "pavg.w")
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The vector size, and the intrinsics; "" for those that the CPU lacks."""
+    """The vector size, and the intrinsics; "" for missing ones."""
 
     #: Bytes of a vector of row functions; LLVM splits vectors that are wider than the CPU's own.
     vector: int = 32

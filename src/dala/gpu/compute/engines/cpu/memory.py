@@ -69,6 +69,12 @@ class Memory:
         self._whole = whole
         self._pool = pool
 
+    def view(self) -> Array:
+        """Return its bytes; the block is released once the last view of them is gone."""
+        view = self.array[:]
+        weakref.finalize(view, _release, self).atexit = False
+        return view
+
     def __del__(self) -> None:
         # Views of the memory hold a reference to the array: then the block cannot be reused.
         pool, whole = self._pool, self._whole
@@ -104,17 +110,17 @@ class HostMemory:
         size = -(-size // 4096) * 4096 + ALIGNMENT
         whole = self._take(size)
         if whole is None:
-            whole = _fresh(size, zero)
+            whole = self._new(size, zero)
         elif zero:
             ctypes.memset(whole.ctypes.data, 0, size)
         return Memory(*_aligned(whole, nbytes), whole, self)
 
     def block(self, nbytes: int) -> Array:
         """Return the bytes of a block, which is released once the last view of them is gone."""
-        memory = self.allocate(nbytes, zero=False)
-        view = memory.array[:]
-        weakref.finalize(view, _release, memory).atexit = False
-        return view
+        return self.allocate(nbytes, zero=False).view()
+
+    def _new(self, size: int, zero: bool) -> Array:
+        return _fresh(size, zero)
 
     def _take(self, size: int) -> Array | None:
         with self._lock:

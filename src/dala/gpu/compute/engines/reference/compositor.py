@@ -168,7 +168,7 @@ def _saturated(c: NDArray, wanted: NDArray) -> NDArray:
 
 
 def _lit(c: NDArray, light: NDArray) -> NDArray:
-    """Give colors a luminance; what is out of range comes nearer to it."""
+    """Give colors a luminance; numbers out of range move toward it."""
     c = c + light - _luminance(c)
     least, most = c.min(axis=-1, keepdims=True), c.max(axis=-1, keepdims=True)
     below, above = least < 0, most > WHITE

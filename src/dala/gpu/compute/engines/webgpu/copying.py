@@ -99,7 +99,7 @@ class _Parts:
                 raise failure
 
     def stop(self) -> None:
-        """Begin no further part, and wait for those that threads are copying."""
+        """Begin no further part, and wait for the parts in progress."""
         self._stopped = True
         interrupt = None
         while len(self._ended) < len(self._begun):

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from dala.errors import DeviceError, DeviceLostError, FreedError
 from dala.gpu.compute.engines.base import Bytes
@@ -43,6 +43,8 @@ from dala.trace.recorder import tracer
 
 if TYPE_CHECKING:
     import wgpu
+
+T = TypeVar("T")
 
 #: A pipeline, its buffers with the output last, its uniform block, and its workgroups.
 Dispatch: TypeAlias = "tuple[ComputePipeline, tuple[DeviceBuffer, ...], bytes, int]"
@@ -102,7 +104,8 @@ class NativeDevice:
         most = MAX_SOFTWARE_NATIVE if adapter.software else MAX_NATIVE
         later = owner.post_from_finalizer
         self.pipelines = Pipelines(self.calls, self._bindings, most, later)
-        self._syncs: deque[tuple[int, Future[None]]] = deque()
+        #: Futures with their results, by the submit that they wait for.
+        self._syncs: deque[tuple[int, Future[Any], Any]] = deque()
         self._since = 0.0
         self._held = 0
         #: Bytes of buffers that were copied from and to the host.
@@ -141,16 +144,16 @@ class NativeDevice:
             for slot in slots:
                 slot.native = None
 
-    def write(self, buffer: DeviceBuffer, data: memoryview) -> None:
-        """Write bytes to the beginning of a buffer, in order with the commands so far."""
+    def write(self, buffer: DeviceBuffer, data: memoryview, at: int = 0) -> None:
+        """Write bytes to a buffer, in order with the commands so far."""
         self.flush()
         native = self.native_buffer(buffer)
         whole = data.nbytes & ~3
         for start in range(0, whole, WRITE_BYTES):
             piece = data[start : min(start + WRITE_BYTES, whole)]
-            self._write(native, start, piece)
+            self._write(native, at + start, piece)
         if whole < data.nbytes:  # only whole words can be written; the padding is never read
-            self._write(native, whole, bytes(data[whole:]).ljust(4, b"\0"))
+            self._write(native, at + whole, bytes(data[whole:]).ljust(4, b"\0"))
 
     def request_upload(self, nbytes: int, future: Future[Mapped]) -> None:
         """Set the future to mapped memory for a large upload, as soon as some is free."""
@@ -247,6 +250,7 @@ class NativeDevice:
     def dispatch_all(self, dispatches: Sequence[Dispatch], scratch: Sequence[DeviceBuffer]) -> None:
         """Record dispatches; ``scratch`` has memory while they run."""
         given: list[DeviceBuffer] = []
+        self.hold(1)
         try:
             for buffer in scratch:
                 self.allocate(buffer, zero=False)
@@ -254,6 +258,7 @@ class NativeDevice:
             for one in dispatches:
                 self.dispatch(*one)
         finally:
+            self.hold(-1)
             for buffer in given:
                 self.release(buffer)
 
@@ -293,7 +298,9 @@ class NativeDevice:
 
     def hold(self, more: int) -> None:
         """Defer submits while the sum of ``more`` is positive; a wait submits anyway."""
-        self._held += more
+        before, self._held = self._held, self._held + more
+        if (before > 0) != (self._held > 0):
+            self.calls.mark_plan(self._encoder, not before)
 
     def start_timing(self) -> Timer | None:
         """Start timing; return None if a timer is running or the device has no timestamps."""
@@ -314,7 +321,7 @@ class NativeDevice:
         self._start_waiting()
         self.staging.read(timer.resolve(self.encoder()), 0, timer.nbytes, future)
 
-    def sync(self, future: Future[None]) -> None:
+    def sync(self, future: Future[T], result: T | None = None) -> None:
         """Set the future when all work so far is done, or to the first error in it."""
         try:
             self.flush()
@@ -324,7 +331,7 @@ class NativeDevice:
                 future.set_exception(self._owner.take_failure())
                 return
         self._start_waiting()
-        self._syncs.append((self.calls.submitted, future))
+        self._syncs.append((self.calls.submitted, future, result))
 
     # progress ---------------------------------------------------------------------------------
 
@@ -363,11 +370,11 @@ class NativeDevice:
         settled = self.staging.collect(self._owner.translate)
         settled = self.uploads.collect() or settled
         while self._syncs and self._syncs[0][0] <= self.calls.finished:
-            _, future = self._syncs.popleft()
+            _, future, result = self._syncs.popleft()
             settled = True
             failure = self._owner.take_failure()
             if failure is None:
-                future.set_result(None)
+                future.set_result(result)
             else:
                 future.set_exception(failure)
         return settled

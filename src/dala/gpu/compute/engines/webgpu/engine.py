@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -73,6 +73,9 @@ from dala.gpu.compute.engines.webgpu.wgsl.shader import (
 from dala.gpu.compute.lang.ir import Program
 from dala.memory import add_card
 from dala.trace.recorder import OFF, traced, tracer
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.engines.webgpu.cuda.pinned import PinnedMemory
 
 #: The most handles of pipelines that the engine keeps for programs, and for shaders of operations.
 MAX_PIPELINES: Final = 256
@@ -158,6 +161,9 @@ class WebGPUEngine(Engine):
         except BaseException:
             self.owner.close()
             raise
+        #: Memory from and to which the device copies directly; None where memory is mapped.
+        self.pinned: PinnedMemory | None
+        self.pinned = None if self.sharing is None else self.sharing.pinned_memory(self)
         weakref.finalize(self, self.owner.close_soon).atexit = False
 
     def info(self) -> Info:
@@ -208,6 +214,8 @@ class WebGPUEngine(Engine):
         with tracer.span("upload", self.id, bytes=view.nbytes) if tracer.on else OFF:
             if view.nbytes <= QUEUED_BYTES:
                 self.owner.post(self.device.write, buffer, memoryview(bytes(view)))
+            elif self.pinned is not None:
+                self.pinned.write(buffer, view)
             elif not MAPPED_BYTES <= view.nbytes <= UPLOAD_BYTES:
                 self.owner.call(self.device.write, buffer, view)
             else:
@@ -230,6 +238,9 @@ class WebGPUEngine(Engine):
         if storage.nbytes < MAPPED_BYTES:
             return self.owner.wait(self.download_async(storage))
         buffer, parts = buffer_of(storage), pieces(storage.nbytes)
+        direct = self._read_directly(storage)
+        if direct is not None:
+            return self.owner.wait(direct)
         futures = [self.owner.promise(self.device.read, buffer, *part, True) for part in parts]
         try:
             data = self._host.block(storage.nbytes)
@@ -247,7 +258,15 @@ class WebGPUEngine(Engine):
             mapped.released = True
             self.owner.post_from_finalizer(self.device.staging.give_back, mapped)
 
+    def _read_directly(self, storage: Storage) -> Future[memoryview] | None:
+        if self.pinned is None:
+            return None
+        return self.pinned.read(buffer_of(storage), storage.nbytes)
+
     def download_async(self, storage: Storage) -> Future[memoryview]:
+        direct = self._read_directly(storage)
+        if direct is not None:
+            return direct
         return self.owner.promise(self.device.read, buffer_of(storage), 0, storage.nbytes, False)
 
     def copy(self, source: Storage, target: Storage) -> None:
@@ -412,6 +431,8 @@ class WebGPUEngine(Engine):
     def close(self) -> None:
         self.owner.close()
         self._host.clear()  # plans of kernels may keep this object
+        if self.pinned is not None:
+            self.pinned.clear()
 
     @cached_property
     def loops_end_early(self) -> int:

@@ -133,7 +133,7 @@ class DeviceTrace:
         return self._timer.begin(encoder)
 
     def forget(self) -> None:
-        """Drop what was not read, whose commands are gone."""
+        """Drop unread times, whose commands are gone."""
         self._timer, self._work = None, []
 
     def collect(self) -> None:

@@ -1,4 +1,4 @@
-"""Find exact products: those that round nothing, so that fusing them with a sum changes no bit.
+"""Find exact products: they round nothing, so that fusing them with a sum changes no bit.
 
 A byte has eight digits, a square of differences eighteen, a power of ``exponential.py`` sixteen.
 Where two factors have at most 24 digits together, their product is an f32. It is marked with

@@ -1,4 +1,4 @@
-"""Advice for what people write in other shading languages."""
+"""Advice for habits from other shading languages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NAMES: Final = {
 
 
 def advice_for_line(line: str) -> tuple[str, str] | None:
-    """Return what is wrong with a line that is no Python, and advice, if it is GLSL."""
+    """Return the error of a line that is GLSL and no Python, and advice; None for others."""
     for pattern, what, advice in _LINES:
         if re.search(pattern, line):
             return f"{what} is not part of the language", advice
@@ -53,5 +53,5 @@ def advice_for_line(line: str) -> tuple[str, str] | None:
 
 
 def advice_for_name(name: str) -> str:
-    """Return what to write instead of a name of another language, or ""."""
+    """Return the replacement of a name of another language, or ""."""
     return _NAMES.get(name, "")

@@ -5,16 +5,7 @@ from __future__ import annotations
 from functools import partial, reduce
 from typing import NamedTuple
 
-from dala.gpu.compute.lang.builder import (
-    Builder,
-    Compound,
-    Scalar,
-    Term,
-    Vec,
-    components,
-    describe,
-    refuse,
-)
+from dala.gpu.compute.lang.builder import *
 
 #: The numbers of a matrix by column, then by row.
 Columns = list[list[Scalar]]

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dala.gpu.compute.lang.builder import (
-    Builder,
-    Compound,
-    Scalar,
-    Term,
-    Vec,
-    describe,
-    refuse,
-    scalar,
-)
+from dala.gpu.compute.lang.builder import *
 from dala.gpu.compute.lang.ir import Value
 from dala.gpu.compute.lang.library.shapes import shape_of
 from dala.gpu.compute.lang.limits import MAX_LIST
@@ -38,7 +29,7 @@ def plain(term: Term) -> Term:
 
 
 def parts_of(term: Term) -> tuple[Term, ...]:
-    """Return what an index of a term chooses from."""
+    """Return the parts that an index of a term chooses from."""
     if isinstance(term, Compound):
         return term.parts
     if not isinstance(term, Vec):

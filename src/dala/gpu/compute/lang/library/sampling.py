@@ -12,16 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from dala.gpu.compute.lang.builder import (
-    Builder,
-    Scalar,
-    Term,
-    Vec,
-    components,
-    refuse,
-    scalar,
-    type_of,
-)
+from dala.gpu.compute.lang.builder import *
 from dala.gpu.compute.lang.ir import LOADED, Arg, Value
 from dala.gpu.compute.lang.scalars import as_float
 
@@ -244,7 +235,7 @@ class Sampler:
 
 
 def offset_of(b: Builder, at: Scalar, axis: int) -> Scalar | None:
-    """Return what is added to the position along an axis, or None if that is not to be seen."""
+    """Return the summand of the position along an axis, or None if it cannot be recognized."""
     if not isinstance(at, Value):
         return None
     if at.op == "position":

@@ -28,7 +28,7 @@ def share_of(coverage: Vector, opacity: f32) -> Vector:
 
 @native
 def spans(draw: DrawRecord, y: i64, x0: i64, x1: i64) -> tuple[i64, i64, i64, i64]:
-    """Return the columns of a row that an unrotated box touches, and those that it fully covers.
+    """Return the columns of a row that an unrotated box touches, and the columns it fully covers.
 
     As (first touched, first covered, end of covered, end of touched).
     """

@@ -1,4 +1,4 @@
-"""Plan draws: which pixels each may change, which it hides, and how it is drawn."""
+"""Plan draws: the pixels each may change, the pixels it hides, and its form."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def is_readable(draw: DrawRecord, plan: PlanRecord, pictures: Array[i64]) -> boo
 
 @native
 def cut_tiles(rects: Array[i32], tiles: Array[i32], job: JobRecord) -> None:
-    """Cut rectangles into tiles of about equal width; count also those that do not fit."""
+    """Cut rectangles into tiles of about equal width; tiles without room are counted too."""
     count, pixels = 0, 0
     for r in serial(len(rects) // 4):
         left, top = rects[4 * r], rects[4 * r + 1]

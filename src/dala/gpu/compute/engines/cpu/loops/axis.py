@@ -51,7 +51,7 @@ class Schedule:
     def of(
         cls, layout: Layout, tile: int, *, pieces: int | None = None, step: int | None = None
     ) -> Schedule:
-        """Return the schedule with a number of pieces, or with those that keep all threads busy."""
+        """Return the schedule with a number of pieces, by default enough for all threads."""
         outer, n, inner = layout
         if pieces is None:
             pieces = pieces_for(outer * -(-inner // tile), n * min(inner, tile))

@@ -45,7 +45,7 @@ class _Group:
 
 
 def add_neighbor_stages(links: Sequence[Link], worth: Sequence[bool]) -> list[Link]:
-    """Return the links, with neighbor stages before those that benefit.
+    """Return the links, with neighbor stages before the links that benefit.
 
     ``worth`` selects the links to try.
     """

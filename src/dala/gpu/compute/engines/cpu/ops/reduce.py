@@ -75,7 +75,7 @@ def reduce_parts(
 
 # passes ---------------------------------------------------------------------------------------
 def make_pass(kind: int, t: Type, out: Type, layout: Layout) -> Pass:
-    """Return the pass that reduces the middle axis of an array, and those that reduce its pieces.
+    """Return the pass that reduces the middle axis of an array, followed by those of its pieces.
 
     Short rows are joined, so that loops over columns fill vectors.
     """

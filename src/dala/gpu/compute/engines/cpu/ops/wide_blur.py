@@ -86,7 +86,7 @@ def blur_along(
     line: Array[G], at: i64, step: i64, last: i64, center: Array[G], out: Array[G],
     weights: Array[G], radius: i64, *, G: type,  # noqa: N803
 ) -> None:  # fmt: skip
-    """Blur numbers, which begin at an index, with those that are ``step`` apart, up to the last."""
+    """Blur numbers from an index on with their neighbors ``step`` apart, up to the last."""
     exact = static(f32 == G)
     for i in independent(range(len(out))):
         out[i] = center[i] if exact else center[i] * weights[0]

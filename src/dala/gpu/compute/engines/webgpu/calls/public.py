@@ -98,6 +98,9 @@ class PublicCalls:
         encoder.set_bind_group(0, group, [offset])
         encoder.dispatch_workgroups(across, down, 1)
 
+    def mark_plan(self, encoder: wgpu.GPUCommandEncoder | None, begins: bool) -> None:
+        """Note that a plan begins or ends, whose commands may be repeated."""
+
     def forget(self) -> None:
         """Release the objects of the last pass, which has ended."""
 

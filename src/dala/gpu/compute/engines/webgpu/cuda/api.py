@@ -7,7 +7,11 @@ that leaves the context unusable says that the device is lost.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
@@ -36,11 +40,23 @@ class GpuInfo(NamedTuple):
     driver: int
 
 
-class CudaFunction(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class CudaFunction:
     """A kernel that was loaded."""
 
-    handle: Any
+    handle: int
     module: Any
+
+
+#: Functions that are called most, by the types of their arguments. The bindings take several times
+#: as long, and give up the GIL, for which a thread that has it may then wait.
+_FAST: Final = {
+    "cuLaunchKernel": [ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3],
+    "cuGraphLaunch": [ctypes.c_void_p, ctypes.c_void_p],
+    "cuEventRecord": [ctypes.c_void_p, ctypes.c_void_p],
+    "cuEventQuery": [ctypes.c_void_p],
+}
+_NOT_READY: Final = 600
 
 
 class CudaApi:
@@ -52,6 +68,12 @@ class CudaApi:
         self._context = self._ask("cuDevicePrimaryCtxRetain", self._device)
         self.enter()
         self._stream = self._ask("cuStreamCreate", cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
+        #: The stream's handle, as other libraries take it.
+        self.stream = int(self._stream)
+        self._fast = _driver()
+        #: Events to use again.
+        self._events: list[int] = []
+        self._registered: set[int] = set()
         self._packed = ctypes.create_string_buffer(PARAMETER_BYTES)
         self._bytes = ctypes.c_size_t()
         self._extra = (ctypes.c_void_p * 5)(
@@ -63,18 +85,20 @@ class CudaApi:
         """Make the context that of this thread."""
         self._ask("cuCtxSetCurrent", self._context)
 
-    @property
-    def stream(self) -> int:
-        """The stream's handle, as other libraries take it."""
-        return int(self._stream)
-
     def close(self) -> None:
         """Release the stream and the context."""
+        for address in list(self._registered):
+            self.unregister(address)
         self._ask("cuStreamDestroy", self._stream)
         self._ask("cuDevicePrimaryCtxRelease", self._device)
 
     def _ask(self, name: str, *arguments: Any) -> Any:
         return _checked(name, getattr(self._cu, name)(*arguments))
+
+    def _quickly(self, name: str, *arguments: int) -> None:
+        code = self._fast[name](*arguments)
+        if code:
+            _checked(name, (self._cu.CUresult(code),))
 
     # memory -----------------------------------------------------------------------------------
 
@@ -85,6 +109,16 @@ class CudaApi:
     def allocate_host(self, nbytes: int) -> int:
         """Return new memory of the host, from and to which the GPU copies directly."""
         return int(self._ask("cuMemHostAlloc", nbytes, 1))  # also for other contexts
+
+    def register(self, address: int, nbytes: int) -> None:
+        """Let the GPU copy directly from and to memory of the host."""
+        self._ask("cuMemHostRegister", address, nbytes, 1)  # also for other contexts
+        self._registered.add(address)
+
+    def unregister(self, address: int, held: object = None) -> None:
+        """End that; ``held`` is kept until then."""
+        self._registered.discard(address)
+        self._ask("cuMemHostUnregister", address)
 
     def free(self, address: int) -> None:
         """Release memory of the GPU, once work with it has ended."""
@@ -133,7 +167,7 @@ class CudaApi:
     def load(self, ptx: bytes) -> CudaFunction:
         """Load a kernel named ``main``."""
         module = self._ask("cuModuleLoadData", ptx)
-        return CudaFunction(self._ask("cuModuleGetFunction", module, b"main"), module)
+        return CudaFunction(int(self._ask("cuModuleGetFunction", module, b"main")), module)
 
     def unload(self, function: CudaFunction) -> None:
         """Release a kernel."""
@@ -145,25 +179,49 @@ class CudaApi:
         """Run a kernel with packed parameters."""
         ctypes.memmove(self._packed, packed, len(packed))
         self._bytes.value = len(packed)
-        self._ask(
-            "cuLaunchKernel", *(function.handle, *grid, 1, *block, 0, self._stream, 0, self._where)
-        )
+        width, height, depth = block
+        self._quickly(
+            "cuLaunchKernel", function.handle, *grid, 1, width, height, depth, 0, self.stream, 0,
+            self._where,
+        )  # fmt: skip
+
+    def capture(self, work: Callable[[], None]) -> CudaGraph:
+        """Return what work does on the stream, as a graph; it is not done."""
+        cu = self._cu
+        mode = cu.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        self._ask("cuStreamBeginCapture", self._stream, mode)
+        try:
+            work()
+        finally:
+            graph = self._ask("cuStreamEndCapture", self._stream)
+        made = self._ask("cuGraphInstantiate", graph, 0)
+        self._ask("cuGraphDestroy", graph)
+        return CudaGraph(int(made), partial(self._ask, "cuGraphExecDestroy", made))
+
+    def launch_graph(self, graph: CudaGraph) -> None:
+        """Do the work of a graph."""
+        self._quickly("cuGraphLaunch", graph.handle, self.stream)
 
     # time -------------------------------------------------------------------------------------
 
     def event(self, *, timed: bool = False) -> Any:
         """Return an event at this place of the stream."""
-        event = self._ask("cuEventCreate", 0 if timed else 2)
-        self._ask("cuEventRecord", event, self._stream)
-        return event
+        if timed:
+            event = self._ask("cuEventCreate", 0)
+            self._ask("cuEventRecord", event, self._stream)
+            return event
+        handle = self._events.pop() if self._events else int(self._ask("cuEventCreate", 2))
+        self._quickly("cuEventRecord", handle, self.stream)
+        return handle
 
     def reached(self, event: Any) -> bool:
-        """Return whether all work before an event has ended; release the event then."""
-        (error,) = self._cu.cuEventQuery(event)
-        if error.name == "CUDA_ERROR_NOT_READY":
+        """Return whether all work before an event has ended; the event is used again then."""
+        code = self._fast["cuEventQuery"](event)
+        if code == _NOT_READY:
             return False
-        _checked("cuEventQuery", (error,))
-        self._ask("cuEventDestroy", event)
+        if code:
+            _checked("cuEventQuery", (self._cu.CUresult(code),))
+        self._events.append(event)
         return True
 
     def elapsed(self, first: Any, second: Any) -> float:
@@ -174,6 +232,18 @@ class CudaApi:
     def release(self, event: Any) -> None:
         """Release an event."""
         self._ask("cuEventDestroy", event)
+
+
+class CudaGraph:
+    """Work that was captured, to be done any number of times."""
+
+    def __init__(self, handle: int, destroy: Callable[[], object]) -> None:
+        self.handle = handle
+        self._destroy = destroy
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # the device was lost or closed, and its graphs with it
+            self._destroy()
 
 
 def _checked(call: str, answer: tuple[Any, ...]) -> Any:
@@ -197,6 +267,18 @@ def _bindings() -> Any:
         return import_module("cuda.bindings.driver")
     except ImportError:
         return import_module("cuda.cuda")  # cuda-python 12 and older
+
+
+@cache
+def _driver() -> dict[str, Callable[..., int]]:
+    """Return the driver's functions that are called most."""
+    library = ctypes.PyDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    found: dict[str, Callable[..., int]] = {}
+    for name, kinds in _FAST.items():
+        function = getattr(library, name)
+        function.argtypes = kinds
+        found[name] = function
+    return found
 
 
 def find_gpus() -> list[GpuInfo]:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from dala.errors import DeviceError
 from dala.gpu.compute.engines.webgpu.calls.public import Mapping, MapToken, PublicCalls
-from dala.gpu.compute.engines.webgpu.cuda.api import CudaApi, CudaFunction
+from dala.gpu.compute.engines.webgpu.cuda.api import CudaApi, CudaFunction, CudaGraph
 from dala.gpu.compute.engines.webgpu.cuda.ptx import CompiledShader, compile_shader
 from dala.gpu.compute.engines.webgpu.pool import USAGE
 
@@ -33,8 +33,16 @@ _HOST: Final = USAGE["MAP_READ"] | USAGE["MAP_WRITE"] | USAGE["UNIFORM"] | USAGE
 #: The most rows of workgroups in a dispatch.
 MAX_ROWS: Final = 65535
 
-#: Something to do on the stream. It holds all that it uses.
-Command: TypeAlias = Callable[[], None]
+#: Something to do on the stream: a function and its arguments. Equal commands do the same.
+Command: TypeAlias = tuple[Any, ...]
+
+#: The function of a dispatch that is not packed yet.
+_LAUNCH: Final = None
+
+#: The fewest commands of a plan that become a graph when they are done again, and the most graphs
+#: and plans that are remembered.
+MIN_GRAPH: Final = 2
+MAX_GRAPHS: Final = 64
 
 
 class CudaBuffer:
@@ -126,6 +134,14 @@ class CudaClock:
         return found
 
 
+class CudaCommands(NamedTuple):
+    """What was recorded: the commands, where plans begin and end, and what the commands use."""
+
+    commands: list[Command]
+    plans: list[int]
+    held: list[Any]
+
+
 class CudaEncoder:
     """Records commands; also a compute pass of itself."""
 
@@ -133,6 +149,8 @@ class CudaEncoder:
         self._device = device
         self._api = device.api
         self.commands: list[Command] = []
+        self.plans = [0] if device.in_plan else []
+        self._held: list[Any] = []
         self._last: tuple[CudaTimes, int] | None = None
 
     def begin_compute_pass(self, *, timestamp_writes: dict[str, Any] | None = None) -> CudaEncoder:
@@ -153,35 +171,28 @@ class CudaEncoder:
         def run() -> None:
             times.events[index] = self._api.event(timed=True)
 
-        self.commands.append(run)
+        self.commands.append((run,))
 
     def clear_buffer(self, buffer: CudaBuffer) -> None:
         """Write zeros."""
-
-        def run() -> None:  # holds the buffer
-            self._api.clear(buffer.address, buffer.size)
-
-        self.commands.append(run)
+        self.commands.append((self._api.clear, buffer.address, buffer.size))
+        self._held.append(buffer)
 
     def copy_buffer_to_buffer(
         self, source: CudaBuffer, start: int, target: CudaBuffer, at: int, nbytes: int
     ) -> None:
         """Copy bytes."""
-
-        def run() -> None:  # holds both buffers
-            self._api.copy(target.address + at, source.address + start, nbytes)
-
-        self.commands.append(run)
+        places = target.address + at, source.address + start
+        self.commands.append((self._api.copy, *places, nbytes))
+        self._held += (source, target)
 
     def copy_rows(
         self, source: Any, pitch: int, target: CudaBuffer, nbytes: int, count: int
     ) -> None:
         """Copy rows of ``nbytes`` bytes that are ``pitch`` bytes apart, to one after another."""
-
-        def run() -> None:  # holds both buffers
-            self._api.copy_rows(target.address, source.address, pitch, nbytes, count)
-
-        self.commands.append(run)
+        places = target.address, source.address
+        self.commands.append((self._api.copy_rows, *places, pitch, nbytes, count))
+        self._held += (source, target)
 
     def resolve_query_set(
         self, times: CudaTimes, first: int, count: int, target: CudaBuffer, at: int
@@ -193,9 +204,9 @@ class CudaEncoder:
             stamps = (np.array(seconds) * 1e9).astype(np.uint64)
             target.memory(target.size)[at : at + stamps.nbytes] = stamps.view(np.uint8)
 
-        self.commands.append(run)
+        self.commands.append((run,))
 
-    def finish(self) -> list[Command]:
+    def finish(self) -> CudaCommands:
         """Return the commands.
 
         Raises:
@@ -203,8 +214,7 @@ class CudaEncoder:
         """
         if self._device.destroyed:
             raise RuntimeError("the device is lost: it was destroyed")
-        commands, self.commands = self.commands, []
-        return commands
+        return CudaCommands(self.commands, self.plans, self._held)
 
 
 class CudaQueue:
@@ -232,6 +242,8 @@ class CudaDevice:
         self.features = features
         self.clock = CudaClock(api)
         self.destroyed = False
+        #: Whether commands that are recorded belong to a plan.
+        self.in_plan = False
         self.queue = CudaQueue(api)
 
     def create_buffer(
@@ -277,11 +289,15 @@ class CudaCalls(PublicCalls):
         self._api = device.api
         #: Submits in flight: the number, what is reached when it is done, and the commands, which
         #: hold what the GPU uses.
-        self._events: deque[tuple[int, Any, list[Command]]] = deque()
+        self._events: deque[tuple[int, Any, CudaCommands]] = deque()
         self._mapped: deque[tuple[int, MapToken]] = deque()
+        #: Plans that were done, the latest last, and their graphs if it was more than once.
+        self._graphs: OrderedDict[tuple[Command, ...], CudaGraph | None] = OrderedDict()
+        self._repeats = {self._api.launch, self._api.copy, self._api.clear}
 
     def close(self) -> None:
         self._events.clear()
+        self._graphs.clear()
         self._mapped.clear()
         super().close()
 
@@ -295,23 +311,51 @@ class CudaCalls(PublicCalls):
             raise DeviceError(
                 f"a dispatch has {across} by {down} workgroups, but CUDA permits {MAX_ROWS} rows."
             )
-        encoder.commands.append(partial(self._launch, pipeline, group, offset, (across, down)))
+        encoder.commands.append((_LAUNCH, pipeline, group, offset, (across, down)))
 
     def _launch(
         self, pipeline: CudaPipeline, group: CudaGroup, offset: int, grid: tuple[int, int]
-    ) -> None:
-        shader, block = pipeline.shader, b""
+    ) -> Command:
+        """Return the command of a dispatch, with its uniform block as it is now."""
+        shader, packed = pipeline.shader, group.pack(pipeline.shader.storage)
         if shader.block:
-            block = ctypes.string_at(group.uniform.address + offset, shader.block)
-        packed = group.pack(shader.storage) + block
-        self._api.launch(pipeline.function, grid, shader.workgroup, packed)
+            packed += ctypes.string_at(group.uniform.address + offset, shader.block)
+        return self._api.launch, pipeline.function, grid, shader.workgroup, packed
+
+    def mark_plan(self, encoder: Any, begins: bool) -> None:
+        self.device.in_plan = begins
+        if encoder is not None:
+            encoder.plans.append(len(encoder.commands))
 
     def submit(self, commands: Any) -> int:
-        for command in commands:
-            command()
+        made = [c if c[0] is not _LAUNCH else self._launch(*c[1:]) for c in commands.commands]
+        at, ends = 0, [*commands.plans, len(made)]
+        for begin, end in zip(ends[::2], ends[1::2], strict=False):
+            _do(made[at:begin])
+            self._repeat(tuple(made[begin:end]), commands.held)
+            at = end
+        _do(made[at:])
         self.submitted += 1
         self._events.append((self.submitted, self._api.event(), commands))
         return self.submitted
+
+    def _repeat(self, plan: tuple[Command, ...], held: list[Any]) -> None:
+        """Do the commands of a plan; by a graph if they are the same as before."""
+        if len(plan) < MIN_GRAPH or not self._repeats.issuperset([c[0] for c in plan]):
+            _do(plan)
+            return
+        graphs = self._graphs
+        if plan in graphs and graphs[plan] is None:
+            graphs[plan] = self._api.capture(partial(_do, plan))
+        graph = graphs.setdefault(plan, None)
+        graphs.move_to_end(plan)
+        if len(graphs) > MAX_GRAPHS:
+            graphs.popitem(last=False)
+        if graph is None:
+            _do(plan)
+            return
+        held.append(graph)  # until its work has ended
+        self._api.launch_graph(graph)
 
     def poll(self) -> None:
         while self._events and self._api.reached(self._events[0][1]):
@@ -336,6 +380,11 @@ class CudaCalls(PublicCalls):
 
     def timestamp_period(self) -> float:
         return 1e-9
+
+
+def _do(commands: Sequence[Command]) -> None:
+    for work, *arguments in commands:
+        work(*arguments)
 
 
 class _Done:

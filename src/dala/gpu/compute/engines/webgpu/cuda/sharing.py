@@ -14,6 +14,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import SharedTensor, Storage
 from dala.gpu.compute.engines.webgpu.cuda import dlpack
+from dala.gpu.compute.engines.webgpu.cuda.pinned import PinnedMemory
 from dala.gpu.compute.engines.webgpu.dispatcher import buffer_of
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, PoolSlot
 
@@ -51,6 +52,11 @@ def ordinal_of(engine: WebGPUEngine) -> int:
 def enter(engine: WebGPUEngine) -> None:
     """Make the GPU's context that of this thread, for other libraries."""
     engine.device.native.api.enter()
+
+
+def pinned_memory(engine: WebGPUEngine) -> PinnedMemory:
+    """Return the memory for large transfers."""
+    return PinnedMemory(engine)
 
 
 def adopt_tensor(engine: WebGPUEngine, tensor: Any) -> SharedTensor | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.sampling.gauss import (
     BEFORE,
     EXACT_RADIUS,
@@ -23,13 +22,7 @@ from dala.gpu.compute.engines.sampling.gauss import (
     gaussian_weights,
 )
 from dala.gpu.compute.engines.symbols import fixed
-from dala.gpu.compute.engines.webgpu.ops.dispatches import (
-    BufferRef,
-    Dispatches,
-    implements,
-    shader_parts,
-    shader_text,
-)
+from dala.gpu.compute.engines.webgpu.ops.dispatches import *
 from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import Finish, store_one, store_quad
 from dala.gpu.compute.engines.webgpu.wgsl.blur.forms import (
     ONE_DISPATCH_RADIUS,
@@ -38,7 +31,6 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur.forms import (
 )
 from dala.gpu.compute.engines.webgpu.wgsl.blur.strips import BlurStrip
 from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
-from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine

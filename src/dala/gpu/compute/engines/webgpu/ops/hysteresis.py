@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.base import Task
-from dala.gpu.compute.engines.webgpu.ops.dispatches import Dispatches, implements, shader_parts
+from dala.gpu.compute.engines.webgpu.ops.dispatches import *
 
 
 @implements("hysteresis")

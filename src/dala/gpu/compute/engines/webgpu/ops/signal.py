@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
-from math import prod
-from typing import Final
-
-from dala.gpu.compute.engines.base import Task
-from dala.gpu.compute.engines.webgpu.ops.dispatches import Dispatches, implements, shader_text
+from dala.gpu.compute.engines.webgpu.ops.dispatches import *
 
 #: Results per invocation, invocations per workgroup, and taps in workgroup memory at a time.
 EACH: Final = 4

@@ -1,4 +1,4 @@
-"""Find the ranges of values, and with them those that are neither NaN nor infinite.
+"""Find the ranges of values, and with them the finite values.
 
 Minima, maxima and roundings of such values need no care for NaN, which takes several operations.
 What is computed from bytes has a range if the parameters have one; callers check those.

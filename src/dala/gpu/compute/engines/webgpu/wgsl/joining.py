@@ -61,7 +61,7 @@ class JoinedInputs:
 def join_inputs(
     program: Program, free: Sequence[int], most: int
 ) -> tuple[tuple[int, ...], tuple[JoinedInputs, ...]]:
-    """Return the arguments that have a binding of their own, and those that share one.
+    """Return the arguments with a binding of their own, and the groups that share one.
 
     As few as possible are joined, the last ones first. If there are too many types for ``most``
     bindings, all are joined and there are still too many.
