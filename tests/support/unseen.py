@@ -16,6 +16,7 @@ from dala.batch.jobs import BatchJob
 from dala.batch.video.work import encoder_settings
 from dala.cli.common.chain import params
 from dala.media import Scene, audio, gpu, live, video
+from dala.media.audio.effects import EFFECTS
 from dala.media.scene.file.load import schema
 from dala.media.scene.file.save import scene_to_dict
 from dala.media.scene.nodes.effect import params_object
@@ -31,6 +32,7 @@ scene = Scene(8, 8, device="cpu")
 box = scene.add_overlay(color="red", size=(4, 4))
 beep, voice = (scene.add_audio(audio.tone(440, 0.1, rate=8000)) for _ in range(2))
 bars = samples.video("bars")
+tone = audio.tone(440, 0.1, rate=8000)
 film = scene.add_video([np.zeros((4, 4, 3), np.uint8)] * 2)
 picture = np.zeros((4, 4, 3), np.uint8)
 videos = batch.videos("in.mp4", out="a.mp4", chain=["invert"], device="cpu")
@@ -74,6 +76,7 @@ calls = {
     ),
     "draw": (Detections.draw, lambda **o: Detections().draw(picture, **o)),
     "watch": (ml.watch, lambda **o: ml.watch(film, "blazeface", **o)),
+    **{f"Audio.{name}": (getattr(audio.Audio, name), getattr(tone, name)) for name in EFFECTS},
     "FaceHider": (ml.FaceHider, lambda **o: ml.FaceHider(**o)),
 }
 

@@ -52,6 +52,10 @@ CALLS = {
         "ModelJobOptions": ["batch.detect", "batch.classify", "batch.faces"],
         "ClassifyJobOptions": ["batch.classify"],
     },
+    "dala.media.audio.effects": {
+        f"{name.capitalize()}Options": [f"Audio.{name}"]
+        for name in ("compressor", "limiter", "eq", "echo", "denoise")
+    },
     "dala.studio.home.rendering": {"StudioOptions": []},
 }
 GROUPS = {group: calls for groups in CALLS.values() for group, calls in groups.items()}
@@ -147,6 +151,21 @@ def found(tmp_path_factory):
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
+
+
+def test_every_group_of_the_package_is_one_of_these():
+    sources = (ROOT / "src" / "dala").rglob("*.py")
+    found = {
+        node.name
+        for path in sources
+        if "= option(" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef)
+        for row in node.body
+        if isinstance(row, ast.AnnAssign) and isinstance(row.value, ast.Call)
+        if ast.unparse(row.value.func) == "option"
+    }
+    assert found - set(GROUPS) == {"DeviceOptions"}
 
 
 @pytest.mark.parametrize("group", GROUPS)
