@@ -57,6 +57,9 @@ calls = {
     "Scene.follow": (Scene.follow, lambda **o: scene.follow(box, Target(), **o)),
     "Scene.duck": (Scene.duck, lambda **o: scene.duck(beep, under=voice, **o)),
     "Scene.level": (Scene.level, lambda **o: scene.level(beep, **o)),
+    "Scene.side_by_side": (Scene.side_by_side, lambda **o: scene.side_by_side([box], **o)),
+    "Scene.stack": (Scene.stack, lambda **o: scene.stack([box], **o)),
+    "Scene.grid": (Scene.grid, lambda **o: scene.grid([box], **o)),
     "live.open": (live.open, lambda **o: live.open("udp://127.0.0.1:9", (64, 64), **o)),
     "live.send": (live.send, lambda **o: live.send(bars, "udp://127.0.0.1:9", **o)),
     "batch.videos": (

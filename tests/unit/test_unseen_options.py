@@ -34,6 +34,7 @@ CALLS = {
     "dala.media.scene.options": {
         "RenderOptions": ["Scene.render_to"],
         "FollowOptions": ["Scene.follow"],
+        "LayoutOptions": ["Scene.side_by_side", "Scene.stack", "Scene.grid"],
         "DuckOptions": ["Scene.duck"],
         "LevelOptions": ["Scene.level"],
     },
@@ -70,7 +71,10 @@ COMMANDS = {
     **dict.fromkeys(CALLS["dala.batch.options"], ("batch",)),
 }
 #: The groups whose options are keys of scene files.
-KEYS = {"FollowOptions": "follows", "DuckOptions": "ducks", "LevelOptions": "animations"}
+KEYS = {
+    "FollowOptions": "follows", "DuckOptions": "ducks", "LevelOptions": "animations",
+    "LayoutOptions": "layouts",
+}  # fmt: skip
 #: A parameter of a filter and a property of a node: texts of their modules, and what replaces them.
 OTHERS = {
     "dala.gpu.compute.kernels.color": {
