@@ -279,6 +279,13 @@ class HostApi:
             return
         ctypes.memmove(target, source, nbytes)
 
+    #: The handle of the stream of downloads.
+    back = 78
+
+    def read_back(self, target: int, source: int, nbytes: int) -> float:
+        ctypes.memmove(target, source, nbytes)
+        return self.event()
+
     def copy_rows(self, target: int, source: int, pitch: int, nbytes: int, count: int) -> None:
         for row in range(count):
             ctypes.memmove(target + row * nbytes, source + row * pitch, nbytes)

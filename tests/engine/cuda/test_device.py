@@ -139,6 +139,33 @@ def test_plans_that_repeat_become_graphs(engine):
     assert launched == [0, 1, 1, 1, 1, 0, 1, 1]
 
 
+def test_work_waits_for_downloads_of_its_buffers_only(engine, monkeypatch):
+    own = WebGPUEngine(engine.adapter)
+    api, ended = own.device.native.api, [False]
+    monkeypatch.setattr(type(api), "reached", lambda self, event: ended[0])
+    read, other = (own.allocate(1 << 20, zero=False) for _ in range(2))
+    own.upload(read, np.full(1 << 20, 7, np.uint8))
+    future = own.download_async(read)
+    own.copy(other, own.allocate(1 << 20, zero=False))
+    own.owner.call(own.device.flush)
+    assert api.order == []
+    for change in (
+        lambda: own.copy(other, read),
+        lambda: own.upload(read, bytes(8)),
+        lambda: own.upload(read, np.zeros(1 << 20, np.uint8)),
+    ):
+        change()
+        own.owner.call(own.device.flush)
+        assert api.order.pop() == ("follow", api.back)
+        assert api.order == []
+    ended[0] = True
+    assert future.result()[:9].tolist() == [7] * 9
+    own.copy(other, read)
+    own.synchronize()
+    assert api.order == []
+    own.close()
+
+
 def test_times_of_dispatches(engine):
     image = compute.buffer(PICTURE, dtype="u8", device=engine.id)
     with engine.profile() as times:

@@ -60,16 +60,18 @@ _NOT_READY: Final = 600
 
 
 class CudaApi:
-    """A GPU's primary context on this thread, and one stream."""
+    """A GPU's primary context on this thread, and its streams."""
 
     def __init__(self, ordinal: int) -> None:
         cu = self._cu = _bindings()
         self._device = self._ask("cuDeviceGet", ordinal)
         self._context = self._ask("cuDevicePrimaryCtxRetain", self._device)
         self.enter()
-        self._stream = self._ask("cuStreamCreate", cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
-        #: The stream's handle, as other libraries take it.
-        self.stream = int(self._stream)
+        self._stream, self._back = (
+            self._ask("cuStreamCreate", cu.CUstream_flags.CU_STREAM_NON_BLOCKING) for _ in range(2)
+        )
+        #: The stream's handle, as other libraries take it, and that of the stream of downloads.
+        self.stream, self.back = int(self._stream), int(self._back)
         self._fast = _driver()
         #: Events to use again.
         self._events: list[int] = []
@@ -89,7 +91,8 @@ class CudaApi:
         """Release the stream and the context."""
         for address in list(self._registered):
             self.unregister(address)
-        self._ask("cuStreamDestroy", self._stream)
+        for stream in (self._stream, self._back):
+            self._ask("cuStreamDestroy", stream)
         self._ask("cuDevicePrimaryCtxRelease", self._device)
 
     def _ask(self, name: str, *arguments: Any) -> Any:
@@ -135,6 +138,12 @@ class CudaApi:
     def copy(self, target: int, source: int, nbytes: int) -> None:
         """Copy between any memory. What is not pinned may change after the call."""
         self._ask("cuMemcpyAsync", target, source, nbytes, self._stream)
+
+    def read_back(self, target: int, source: int, nbytes: int) -> Any:
+        """Copy to pinned memory on the stream of downloads; return an event at its end."""
+        self.lead(self.back)
+        self._ask("cuMemcpyAsync", target, source, nbytes, self._back)
+        return self._event(self.back)
 
     def copy_rows(self, target: int, source: int, pitch: int, nbytes: int, count: int) -> None:
         """Copy rows of the GPU's memory that are ``pitch`` bytes apart, to one after another."""
@@ -210,8 +219,11 @@ class CudaApi:
             event = self._ask("cuEventCreate", 0)
             self._ask("cuEventRecord", event, self._stream)
             return event
+        return self._event(self.stream)
+
+    def _event(self, stream: int) -> int:
         handle = self._events.pop() if self._events else int(self._ask("cuEventCreate", 2))
-        self._quickly("cuEventRecord", handle, self.stream)
+        self._quickly("cuEventRecord", handle, stream)
         return handle
 
     def reached(self, event: Any) -> bool:

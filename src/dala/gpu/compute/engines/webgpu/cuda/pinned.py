@@ -16,6 +16,7 @@ import numpy as np
 from dala.errors import DeviceError
 from dala.gpu.compute.engines.cpu.memory import REUSE_FROM, Array, HostMemory, Memory, address_of
 from dala.gpu.compute.engines.webgpu.copying import copy_bytes
+from dala.gpu.compute.engines.webgpu.cuda.device import CudaCalls
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.cuda.api import CudaApi
@@ -112,6 +113,8 @@ def _read(
     device: NativeDevice, memory: Memory, buffer: DeviceBuffer, future: Future[memoryview]
 ) -> None:
     native, size = device.native_buffer(buffer), memory.array.size
-    device.encoder().copy_buffer_to_buffer(native, 0, memory, 0, size)
+    device.flush()
+    assert isinstance(device.calls, CudaCalls)
+    device.calls.read_back(native, memory, size)
     device.downloaded += size
     device.sync(future, memoryview(memory.view()))
