@@ -94,7 +94,8 @@ def test_large_transfers_and_a_pipeline(engine):
 
 
 def test_results_outlive_the_device_and_blocks_are_reused(engine, monkeypatch):
-    monkeypatch.setattr(pinned, "PINNED_BYTES", 9 << 20)
+    monkeypatch.setattr(pinned, "PINNED_BYTES", 19 << 19)
+    monkeypatch.setattr(pinned, "AHEAD", 1)
     monkeypatch.setattr(pinned, "PIECE_BYTES", 2 << 20)
     own = WebGPUEngine(engine.adapter)
     api = own.device.native.api
@@ -108,6 +109,8 @@ def test_results_outlive_the_device_and_blocks_are_reused(engine, monkeypatch):
     own.synchronize()
     assert len(api.registered) == 1
     assert own.pinned.take(5 << 20) is None  # too much is in use
+    assert np.array_equal(own.download(storage), data)  # by pieces of 2 MiB
+    assert own.stats()["staging_buffers"] == 0
     late = own.download_async(storage).result()
     assert np.array_equal(late, data)
     own.close()

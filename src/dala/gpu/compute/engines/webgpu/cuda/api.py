@@ -48,14 +48,14 @@ class CudaFunction:
     module: Any
 
 
-#: Functions that are called most, by the types of their arguments. The bindings take several times
-#: as long, and give up the GIL, for which a thread that has it may then wait.
+#: Functions that are called most, by the types of their arguments; the bindings take several times
+#: as long. Those that only enqueue keep the GIL, for which they would wait after every call.
 _FAST: Final = {
     "cuLaunchKernel": [ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3],
     "cuGraphLaunch": [ctypes.c_void_p, ctypes.c_void_p],
     "cuEventRecord": [ctypes.c_void_p, ctypes.c_void_p],
-    "cuEventQuery": [ctypes.c_void_p],
 }
+_POLLED: Final = {"cuEventQuery": [ctypes.c_void_p]}
 _NOT_READY: Final = 600
 
 
@@ -76,6 +76,7 @@ class CudaApi:
         #: Events to use again.
         self._events: list[int] = []
         self._registered: set[int] = set()
+        self._closed = False
         self._packed = ctypes.create_string_buffer(PARAMETER_BYTES)
         self._bytes = ctypes.c_size_t()
         self._extra = (ctypes.c_void_p * 5)(
@@ -88,7 +89,8 @@ class CudaApi:
         self._ask("cuCtxSetCurrent", self._context)
 
     def close(self) -> None:
-        """Release the stream and the context."""
+        """Release the streams and the context."""
+        self._closed = True
         for address in list(self._registered):
             self.unregister(address)
         for stream in (self._stream, self._back):
@@ -205,7 +207,11 @@ class CudaApi:
             graph = self._ask("cuStreamEndCapture", self._stream)
         made = self._ask("cuGraphInstantiate", graph, 0)
         self._ask("cuGraphDestroy", graph)
-        return CudaGraph(int(made), partial(self._ask, "cuGraphExecDestroy", made))
+        return CudaGraph(int(made), partial(self._drop_graph, made))
+
+    def _drop_graph(self, graph: Any) -> None:
+        if not self._closed:  # else it went with the context
+            self._ask("cuGraphExecDestroy", graph)
 
     def launch_graph(self, graph: CudaGraph) -> None:
         """Do the work of a graph."""
@@ -284,12 +290,13 @@ def _bindings() -> Any:
 @cache
 def _driver() -> dict[str, Callable[..., int]]:
     """Return the driver's functions that are called most."""
-    library = ctypes.PyDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    file = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     found: dict[str, Callable[..., int]] = {}
-    for name, kinds in _FAST.items():
-        function = getattr(library, name)
-        function.argtypes = kinds
-        found[name] = function
+    for library, functions in ((ctypes.PyDLL(file), _FAST), (ctypes.CDLL(file), _POLLED)):
+        for name, kinds in functions.items():
+            function = getattr(library, name)
+            function.argtypes = kinds
+            found[name] = function
     return found
 
 

@@ -246,6 +246,8 @@ class CudaDevice:
         self.features = features
         self.clock = CudaClock(api)
         self.destroyed = False
+        #: Plans that were done, the latest last, and their graphs if it was more than once.
+        self.graphs: OrderedDict[tuple[Command, ...], CudaGraph | None] = OrderedDict()
         #: Whether commands that are recorded belong to a plan.
         self.in_plan = False
         self.queue = CudaQueue(self)
@@ -288,6 +290,7 @@ class CudaDevice:
 
     def destroy(self) -> None:
         """Release the context."""
+        self.graphs.clear()
         self.destroyed = True
         self.api.close()
 
@@ -302,13 +305,10 @@ class CudaCalls(PublicCalls):
         #: hold what the GPU uses.
         self._events: deque[tuple[int, Any, Any]] = deque()
         self._mapped: deque[tuple[int, MapToken]] = deque()
-        #: Plans that were done, the latest last, and their graphs if it was more than once.
-        self._graphs: OrderedDict[tuple[Command, ...], CudaGraph | None] = OrderedDict()
         self._repeats = {self._api.launch, self._api.copy, self._api.clear}
 
     def close(self) -> None:
         self._events.clear()
-        self._graphs.clear()
         self._mapped.clear()
         super().close()
 
@@ -357,7 +357,7 @@ class CudaCalls(PublicCalls):
         if len(plan) < MIN_GRAPH or not self._repeats.issuperset([c[0] for c in plan]):
             _do(plan)
             return
-        graphs = self._graphs
+        graphs = self.device.graphs
         if plan in graphs and graphs[plan] is None:
             graphs[plan] = self._api.capture(partial(_do, plan))
         graph = graphs.setdefault(plan, None)
@@ -370,9 +370,9 @@ class CudaCalls(PublicCalls):
         held.append(graph)  # until its work has ended
         self._api.launch_graph(graph)
 
-    def read_back(self, buffer: CudaBuffer, memory: Memory, nbytes: int) -> None:
+    def read_back(self, buffer: CudaBuffer, start: int, memory: Memory, nbytes: int) -> None:
         """Copy a buffer to pinned memory, while later work goes on that does not use it."""
-        event = self._api.read_back(memory.address, buffer.address, nbytes)
+        event = self._api.read_back(memory.address, buffer.address + start, nbytes)
         self.submitted += 1
         self.device.reading[id(buffer)] = self.submitted
         self._events.append((self.submitted, event, (buffer, memory)))
