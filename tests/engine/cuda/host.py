@@ -17,8 +17,13 @@ import llvmlite.binding as llvm
 from dala.gpu.compute.engines.webgpu.cuda.module import WgslModule
 from dala.gpu.compute.engines.webgpu.cuda.ptx import CompiledShader
 from dala.gpu.compute.engines.webgpu.cuda.target import GpuTarget, private_memory
-from dala.gpu.compute.engines.webgpu.cuda.types import U32, WgslArray, WgslVector
-from dala.gpu.compute.engines.webgpu.cuda.values import WgslPlace, WgslValue
+from dala.gpu.compute.engines.webgpu.cuda.types import (
+    U32,
+    WgslArray,
+    WgslPlace,
+    WgslValue,
+    WgslVector,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.cuda.emitter import ShaderEmitter

@@ -12,12 +12,13 @@ from dala.gpu.compute.engines.webgpu.cuda.types import (
     INT,
     SCALARS,
     WgslArray,
+    WgslPlace,
     WgslScalar,
     WgslStruct,
     WgslType,
+    WgslValue,
     WgslVector,
 )  # fmt: skip
-from dala.gpu.compute.engines.webgpu.cuda.values import WgslPlace, WgslValue
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.cuda.expressions import ShaderExpressions
