@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala import forks
-from dala.arguments import Integer
+from dala.arguments import Integer, Items
 from dala.errors import DalaError, ParameterError
 from dala.extras import needing
 from dala.gpu.compute.kernels.filter import FilterParam
@@ -54,10 +54,7 @@ class WidgetChain:
     """
 
     def __init__(self, chain: Sequence[Filter]) -> None:
-        if isinstance(chain, str | Runnable | Mapping) or not isinstance(chain, Sequence):
-            raise ParameterError.invalid(
-                "studio.widget", "chain", "a list such as [('blur', {'radius': 3})]", type(chain)
-            )
+        Items("a list such as [('blur', {'radius': 3})]").check("studio.widget", "chain", chain)
         self._items: list[tuple[str | Runnable, dict[str, FilterValue]]] = []
         for item in chain:
             name, params = parted(item, "studio.widget")

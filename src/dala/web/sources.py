@@ -135,8 +135,6 @@ class FilterSource(WebSource):
     ) -> None:
         self._call = call
         self._shaders = {}
-        if isinstance(filters, memoryview):
-            raise ParameterError.invalid(call, "chain", "a list of filters", filters)
         Flag().check(call, "yuv", yuv)
         self._filters = [parted(item, call) for item in filters]
         #: As frame pipelines take them.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypeAlias
 
-from dala.arguments import Fitting, Quantity, Selection
+from dala.arguments import Fitting, Items, Quantity, Selection
 from dala.errors import ParameterError
 from dala.media.audio.checks import check_number, from_decibels, range_text
 from dala.media.audio.graph import FilterStream, Step
@@ -167,12 +167,9 @@ class DenoiseOptions(EffectOptions):
 
 def _bands(call: str, value: object, rate: int) -> tuple[Band, ...]:
     expected = "a list of (frequency, gain) or (frequency, gain, q)"
-    if isinstance(value, str | bytes | memoryview) or not isinstance(value, Sequence):
-        raise ParameterError.invalid(call, "bands", expected, value)
     made = []
-    for band in value:
-        if isinstance(band, str) or not isinstance(band, Sequence) or len(band) not in (2, 3):
-            raise ParameterError.invalid(call, "bands", expected, band)
+    for band in Items(expected).check(call, "bands", value):
+        Items(expected, (2, 3)).check(call, "bands", band)
         frequency = check_number(call, "the frequency of a band", band[0], 1, rate / 2, "Hz")
         gain = check_number(call, "the gain of a band", band[1], -60, 60, "dB")
         q = check_number(call, "the q of a band", band[2] if len(band) == 3 else 1.0, 0.01, 100)
@@ -208,10 +205,8 @@ def check_effects(call: str, effects: Sequence[Effect], rate: int) -> list[Effec
     'limiter'
     """
     expected = "a list such as [('compressor', {'ratio': 4})]"
-    if isinstance(effects, str | memoryview | Mapping) or not isinstance(effects, Sequence):
-        raise ParameterError.invalid(call, "effects", expected, effects)
     made: list[Effect] = []
-    for item in effects:
+    for item in Items(expected).check(call, "effects", effects):
         if isinstance(item, str):
             item = (item, {})
         if not isinstance(item, Sequence) or len(item) != 2 or not isinstance(item[1], Mapping):

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala import memory
-from dala.arguments import checked_path
+from dala.arguments import Items, checked_path
 from dala.arguments.paths import missing_file
 from dala.errors import (
     DalaError,
@@ -153,10 +153,7 @@ def plan(
 
     Errors name the call and, where the user wrote a list, the filter's index in it.
     """
-    if isinstance(filters, str | memoryview | Mapping) or not isinstance(filters, Sequence):
-        raise ParameterError.invalid(
-            call, "filters", "a list such as [('blur', {'radius': 3})]", type(filters)
-        )
+    Items("a list such as [('blur', {'radius': 3})]").check(call, "filters", filters)
     steps: list[Step] = []
     for number, item in enumerate(filters):
         first = len(steps)
