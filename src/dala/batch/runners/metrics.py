@@ -7,7 +7,6 @@ from typing import Any, Final
 from dala import forks
 from dala.batch.driver import Display
 from dala.batch.tasks import BatchTask, Failed, Result
-from dala.forks import cached_property
 
 #: Upper bounds of the histogram of tasks, in seconds.
 _SECONDS: Final = [1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0]
