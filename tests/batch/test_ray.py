@@ -7,6 +7,7 @@ import hashlib
 import os
 import signal
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -25,7 +26,7 @@ from dala.batch.runners import ray as ray_runner
 from dala.batch.runners.ray import RayRunner
 from dala.batch.tasks import BatchTask, Event, Failed, Finished
 from dala.cli import main
-from dala.errors import BatchError
+from dala.errors import BatchError, ParameterError
 from dala.media import video
 from tests.support.cluster import RayNodes, ray_nodes
 
@@ -105,9 +106,24 @@ def test_killed_workers_and_nodes_change_nothing(
         if before < 4 <= done:
             nodes.kill(1)
 
+    from ray.util import metrics
+
+    counted: Counter[str] = Counter()
+    inc = metrics.Counter.inc
+
+    def counting(self: Any, value: float = 1.0, tags: dict[str, str] | None = None) -> None:
+        inc(self, value, tags)
+        counted[" ".join([self.info["name"], *(tags or {}).values()])] += round(value)
+
+    monkeypatch.setattr(metrics.Counter, "inc", counting)
     when(monkeypatch, happen)
-    report = job(folder, "ray").run(on="ray", retries=0)
+    report = job(folder, "ray").run(on="ray", retries=0, metrics=True)
     report.check()
+    assert counted == {
+        "dala_batch_frames": report.frames,
+        "dala_batch_tasks done": report.tasks,
+        "dala_batch_tasks tried again": report.retries,
+    }
     assert report.files == 1
     assert "the Ray that is initialized" in report.on
     assert report.lost >= 1
@@ -248,6 +264,11 @@ def test_a_machine_that_joins_later_is_fitted() -> None:
 def test_another_address_than_that_of_this_process(nodes: RayNodes, folder: Path) -> None:
     with pytest.raises(BatchError, match=r"Ray is already initialized with .*, not 127.0.0.9:1"):
         job(folder, "other").run(on="127.0.0.9:1")
+
+
+def test_metrics_are_those_of_a_cluster(folder: Path) -> None:
+    with pytest.raises(ParameterError, match="metrics must be False, as this is no Ray cluster"):
+        job(folder, "none").run(metrics=True)
 
 
 def test_an_address_without_ray(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

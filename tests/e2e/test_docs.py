@@ -33,8 +33,11 @@ for path in sys.argv[1:]:
     runpy.run_path(path, run_name="__main__")
 """
 
-#: Folders of short pages, which share a process: starting one takes longer than they do.
-SHORT = ("docs/how-to", "docs/coming-from", "docs/concepts")
+#: Folders whose pages share a process: starting one takes longer than most pages do.
+SHORT = (
+    "docs/how-to", "docs/coming-from", "docs/concepts", "docs/compute", "docs/compute/operations",
+    "docs/media", "docs/surfaces", "docs/tutorial",
+)  # fmt: skip
 
 
 def pages():

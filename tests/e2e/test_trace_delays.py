@@ -23,7 +23,7 @@ FRAMES = 40
 #: Seconds of an injected delay: far more than a busy machine holds a thread up.
 DELAY = 0.8
 GPUS = [d.id for d in dala.devices() if d.backend == "webgpu"]
-PICTURE = np.zeros((96, 160, 4), np.uint8)
+PICTURE = np.zeros((240, 400, 4), np.uint8)
 FAST = {"preset": "ultrafast", "tune": "zerolatency"}
 
 
@@ -51,7 +51,7 @@ def composed(clip, out, slow):
     with Scene(160, 96, fps=30, device="cpu") as scene:
         scene.add_video(clip, id="film")
         scene.add_text("late", x=4, y=4, size=12)
-        scene.render_to(out, FRAMES / 30)
+        scene.render_to(out, FRAMES / 30, options=FAST)
 
 
 def sent(clip, out, slow):
@@ -108,16 +108,18 @@ def on_gpu(clip, out, slow):
     if not GPUS:
         pytest.skip("no adapter")
     spin, rounds = slow_kernel()
-    with video.open(clip, device=GPUS[0]) as reader, video.write(out, fps=30) as sink:
+    with video.open(clip, device="cpu") as reader, video.write(out, fps=30, options=FAST) as sink:
         for n, frame in enumerate(reader):
-            sink.write(gpu.apply(frame, spin, rounds=rounds if n == slow else 1, device=GPUS[0]))
+            times = rounds if n == slow else 1
+            np.asarray(gpu.apply(PICTURE, spin, rounds=times, device=GPUS[0]))
+            sink.write(frame)
 
 
 SPIN = """
 def traced_spin(px: Pixel, *, rounds: int = 1):
     x = px.r
     for i in range(rounds):
-        for j in range(1000):
+        for j in range(100):
             x = fract(x * 1.7 + 0.1)
     return rgba(vec3(x, px.g, px.b), px.a)
 """
@@ -210,6 +212,25 @@ def test_names_random_delays(clip, tmp_path, delayed, seed):
     warmed(run, clip)
     at, seconds = chance.randint(5, 25), chance.uniform(0.5, 1.5)
     named(run, stage, name, clip, tmp_path / "out.mp4", delayed, at, seconds)
+
+
+def test_waits_for_locks_are_recorded(clip, tmp_path, delayed):
+    def both(work):
+        with dala.trace(None) as trace:
+            threads = [threading.Thread(target=work) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        waits = [r for _, r in trace.events if r[0] == "wait:lock" and r[3] - r[2] > 1e8]
+        return {record[1] for record in waits}
+
+    with Scene(160, 96, fps=30, device="cpu") as scene:
+        delayed("compose", "scene", 1, 0.3)
+        assert both(lambda: scene.render(0.0)) == {"scene"}
+    with video.write(tmp_path / "out.mp4", fps=30) as sink:
+        delayed("convert", "yuv", 1, 0.3)
+        assert both(lambda: sink.write(PICTURE[..., :3])) == {"writer"}
 
 
 def test_a_run_that_dropped_frames_says_why(tmp_path, delayed, capsys):

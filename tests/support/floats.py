@@ -1,4 +1,7 @@
-"""Results in f32 of filters and operations, as checksums: ``python -m tests.support.floats``."""
+"""Results in f32 of filters and operations, as checksums: ``python -m tests.support.floats 1``.
+
+The number is a step: 3 for a third of the settings and of the operations.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 import dala
+from dala.answers import material
 from dala.answers.cases import Row, rows
 from dala.gpu.compute import from_array
 from dala.gpu.compute.kernels import BUILTINS
@@ -77,12 +82,12 @@ def operations() -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
                 yield "lut_apply", [image, numbers(9, 9, 9, 3)], {"method": method}
 
 
-def main() -> None:
+def main(step: int) -> None:
     """Print a checksum of each result on the CPU, as JSON."""
     found = {}
     dala.use("cpu")
     for row in rows(share="few"):
-        if not row.kind:
+        if not row.kind or material.number(f"{row.name}/{row.setting}", step):
             continue
         own = FloatRow(row.name, row.setting, row.kind, row.picture)
         try:
@@ -91,7 +96,7 @@ def main() -> None:
             continue  # the filter takes bytes only
         if made.dtype == np.float32:
             found[row.id] = checksum(made)
-    for at, (name, inputs, options) in enumerate(operations()):
+    for at, (name, inputs, options) in islice(enumerate(operations()), 0, None, step):
         shapes = [a.shape for a in inputs]
         made = BUILTINS[name](*map(from_array, inputs), **options)
         found[f"{at} {name} {shapes} {options}"] = checksum(made.numpy())
@@ -105,4 +110,4 @@ def checksum(made: Any) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]))

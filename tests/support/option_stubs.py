@@ -27,7 +27,7 @@ def keywords(module: ModuleType) -> str:
         found
         for found in vars(module).values()
         if inspect.isclass(found) and issubclass(found, Options)
-        if found.__module__ == module.__name__
+        if found.__module__ == module.__name__ and found.specs()
     ]
     homes = {base.__module__ for group in groups for base in group.__mro__}
     imports = [line for home in sorted(homes - {"builtins"}) for line in _imports(home)]

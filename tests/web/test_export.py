@@ -139,7 +139,7 @@ def element(x, *, k=2.0):
         (5, "export_web: chain must be a list of filters, a kernel or a pipeline, got 5"),
         (["blurr"], r"export_web: filters\[0\] \('blurr'\) is not a filter. Did you mean 'blur'"),
         ([("blur", {"radius": -1})], r"\('blur'\): radius must be an int from 0 to 200, got -1"),
-        ([("blur", 3)], "export_web: chain must be filters such as"),
+        ([("blur", 3)], "export_web: a filter must be a name, or a name and its"),
         (["mobilenet_v2"], "'mobilenet_v2' cannot be exported: models and operations on the host"),
         (["matmul"], r"export_web: filters\[0\] \('matmul'\) is a kernel, but not a filter"),
     ],

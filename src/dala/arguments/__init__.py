@@ -17,7 +17,7 @@ import math
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
@@ -166,7 +166,8 @@ class Quantity(ArgumentKind[float]):
         return of
 
     def accept(self, value: Any) -> float:
-        """Return the number as a float."""
+        """Return the number as a float; an array without axes is one."""
+        value = value.item() if getattr(value, "shape", None) == () else value
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError
         number = float(value)
@@ -398,6 +399,29 @@ class Settings(ArgumentKind[Mapping[str, Any]]):
         if not isinstance(value, Mapping):
             raise TypeError
         return {str(name): one for name, one in value.items()}
+
+
+#: Lengths of lists that are not empty.
+SOME: Final = range(1, 1 << 62)
+
+
+@dataclass(frozen=True)
+class Items(ArgumentKind[Sequence[Any]]):
+    """Items in order, such as a list; neither a text nor a mapping. ``counts`` are the lengths.
+
+    >>> Items("(from, to)", (2,)).check("video.open", "trim", [1, None])
+    [1, None]
+    """
+
+    expected: str
+    counts: Container[int] = range(1 << 62)
+
+    def accept(self, value: Any) -> Sequence[Any]:
+        """Return the value."""
+        other = isinstance(value, str | bytes | bytearray | memoryview | Mapping)
+        if other or not isinstance(value, Sequence) or len(value) not in self.counts:
+            raise TypeError
+        return value
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias, cast
 
 import numpy as np
 
+from dala.arguments import Items
 from dala.batch import storage
 from dala.batch.tasks import Json, JsonObject, object_of, text_of
 from dala.errors import ParameterError
@@ -82,9 +83,7 @@ def pack_chain(chain: Sequence[ChainItem], keep: Keep, call: str) -> list[Json]:
     >>> pack_chain(["grayscale", ("blur", {"radius": 3})], Assets().keep, "videos")
     [{'filter': 'grayscale', 'params': {}}, {'filter': 'blur', 'params': {'radius': 3}}]
     """
-    if isinstance(chain, str | memoryview | Mapping) or not isinstance(chain, Sequence):
-        expected = "a list such as ['denoise', ('blur', {'radius': 3})]"
-        raise ParameterError.invalid(call, "chain", expected, type(chain))
+    Items("a list such as ['denoise', ('blur', {'radius': 3})]").check(call, "chain", chain)
     return [_packed(item, f"{call}: chain[{n}]", keep) for n, item in enumerate(chain)]
 
 

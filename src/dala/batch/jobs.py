@@ -19,7 +19,7 @@ from dala.batch.report import BatchReport
 from dala.batch.runners import Resources, Runner, make_runner
 from dala.batch.storage import STATE, Facts, join, shown
 from dala.batch.tasks import BatchTask, Json, JsonObject, Result
-from dala.errors import counted
+from dala.errors import ParameterError, counted
 from dala.notices import notify
 from dala.options import takes
 
@@ -157,6 +157,10 @@ class BatchJob(ABC):
             memory=cast("int | None", options.memory),  # as it is after the check
         )  # fmt: skip
         runner = make_runner(on, resources)
+        if options.metrics and runner.name != "ray":
+            raise ParameterError.invalid(
+                "Job.run", "metrics", "False, as this is no Ray cluster", True, "Use on='ray'."
+            )
         damaged: list[str] = []
         manifest = Manifest(self.work, damaged.append)
         try:
@@ -175,6 +179,10 @@ class BatchJob(ABC):
         """Run all tasks; return the report, and where they ran."""
         cancel, resume = True, options.resume
         display = Display(options.progress)
+        if options.metrics:
+            from dala.batch.runners.metrics import RayDisplay
+
+            display = RayDisplay(options.progress)
         try:
             where = runner.start()  # first: if it fails, the job has not begun
             if not resume and manifest.is_unfinished():

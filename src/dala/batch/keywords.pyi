@@ -16,6 +16,7 @@ class RunKeywords(TypedDict, total=False):
     resume: bool
     retries: int
     progress: bool | None
+    metrics: bool
 
 class JobKeywords(TypedDict, total=False):
     """Options of ``JobOptions``."""

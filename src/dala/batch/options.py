@@ -67,6 +67,7 @@ class RunOptions(Options):
         resume: go on with what an earlier run of the same job has left, instead of starting over.
         retries: how often a task that failed is tried again.
         progress: show a line of progress; by default if standard error is a terminal.
+        metrics: count tasks and frames in the metrics of the Ray cluster.
     """
 
     workers: int | None = option(
@@ -83,6 +84,9 @@ class RunOptions(Options):
         Integer(0), 2, "how often a task that failed is tried again (2)", command=True
     )
     progress: bool | None = option(Flag())
+    metrics: bool = option(
+        Flag(), False, "count tasks and frames in the metrics of the Ray cluster", command=True
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final, TypeAlias
 
+from dala.arguments import SOME, Items
 from dala.batch import storage
 from dala.batch.storage import STATE, Facts, Roots
 from dala.budget import checked
@@ -38,9 +39,8 @@ def patterns_of(given: Patterns, call: str) -> list[str]:
         ParameterError: it is no name, or there is none.
     """
     many = [given] if isinstance(given, str | os.PathLike) else given
-    if not isinstance(many, Sequence) or isinstance(many, bytes | memoryview) or not many:
-        raise ParameterError.invalid(call, "pattern", "a name, a pattern or a list of them", given)
-    return [absolute(one, call, "pattern") for one in many]
+    some = Items("a name, a pattern or a list of them", SOME)
+    return [absolute(one, call, "pattern") for one in some.check(call, "pattern", many)]
 
 
 def absolute(name: PathLike, call: str, argument: str) -> str:

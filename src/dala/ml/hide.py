@@ -249,18 +249,34 @@ class FaceHider(Closing):
         if self.how == "box":
             color[:] = _fill(self.color, pixels)
             return
-        plain = np.ascontiguousarray(color)
         if self.how == "pixelate":
-            color[:] = _blocks(plain, self.radius or max(2, round(_BLOCK * size)))
+            color[:] = _blocks(
+                np.ascontiguousarray(color), self.radius or max(2, round(_BLOCK * size))
+            )
             return
-        radius = self.radius or min(max(2, round(_RADIUS * size)), _LARGEST_RADIUS)
-        blurred = filters.blur(plain, radius=radius)
+        radius = self.radius or min(_round_up(_RADIUS * size), _LARGEST_RADIUS)
+        sharp = np.ascontiguousarray(part)  # with alpha, as one run of bytes a row
+        blurred = filters.blur(sharp, radius=radius)
         edge, weights = _soft_edge(left, top, right, bottom, (x1, y1, x2, y2))
-        weights = weights if plain.ndim == 2 else weights[:, None]
-        sharp = plain[edge]
-        mixed = sharp + weights * (blurred[edge].astype(np.float32) - sharp)
-        blurred[edge] = np.rint(mixed) if pixels.dtype == np.uint8 else mixed
-        color[:] = blurred
+        before, after = (each.reshape(edge.size, -1) for each in (sharp, blurred))
+        place = np.flatnonzero(edge)
+        old = before[place]
+        mixed = old + weights[:, None] * (after[place].astype(np.float32) - old)
+        after[place] = np.rint(mixed) if pixels.dtype == np.uint8 else mixed
+        if part.ndim > 2:
+            after[:, 3:] = before[:, 3:]
+        part[:] = blurred
+
+
+def _round_up(radius: float) -> int:
+    """Return a radius that many sizes of faces share: each has a plan of its own.
+
+    >>> [_round_up(radius) for radius in (0.4, 7.2, 33.1)]
+    [2, 8, 40]
+    """
+    whole = max(2, math.ceil(radius))
+    step = 1 << max(0, whole.bit_length() - 3)
+    return -(-whole // step) * step
 
 
 def _soft_edge(left: int, top: int, right: int, bottom: int, box: Box) -> tuple[NDArray, NDArray]:

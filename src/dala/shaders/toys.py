@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
+from dala.arguments import Items
 from dala.budget import Limits
 from dala.errors import ParameterError
 from dala.gpu.compute.kernel import check_limits
@@ -148,8 +149,7 @@ def _reads(
     """Return the sources of a pass's channels, by name; keep pictures that are given."""
     own = channels.get(key, ()) if isinstance(channels, Mapping) else channels
     found: dict[str, str] = {}
-    if not isinstance(own, list | tuple) or len(own) > 4:
-        raise ParameterError.invalid("shadertoy", "channels", "at most 4 of each pass", own)
+    Items("at most 4 of each pass", range(5)).check("shadertoy", "channels", own)
     for number, channel in enumerate(own):
         source = channel
         if isinstance(channel, str) and channel == "sound" and sound is not None:

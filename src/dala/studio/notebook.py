@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -11,15 +11,15 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala import forks
-from dala.arguments import Integer
+from dala.arguments import Integer, Items
 from dala.errors import DalaError, ParameterError
 from dala.extras import needing
-from dala.gpu.compute.kernels.filter import FilterParam, parameter_of
+from dala.gpu.compute.kernels.filter import FilterParam
 from dala.gpu.compute.runnable import Runnable
 from dala.media import gpu
-from dala.media.filters.declarations import declared
+from dala.media.filters.declarations import parameters_of
 from dala.media.filters.pipeline import FramePipeline
-from dala.media.filters.plans import Filter, FilterValue, check
+from dala.media.filters.plans import Filter, FilterValue, check, parted
 from dala.media.frame import Frame
 from dala.offload import LoopWorker
 from dala.studio.catalogue.parameters import Json, JsonObject, kind_of, parameter, plain, title_of
@@ -54,15 +54,12 @@ class WidgetChain:
     """
 
     def __init__(self, chain: Sequence[Filter]) -> None:
-        if isinstance(chain, str | Runnable | Mapping) or not isinstance(chain, Sequence):
-            raise ParameterError.invalid(
-                "studio.widget", "chain", "a list such as [('blur', {'radius': 3})]", type(chain)
-            )
+        Items("a list such as [('blur', {'radius': 3})]").check("studio.widget", "chain", chain)
         self._items: list[tuple[str | Runnable, dict[str, FilterValue]]] = []
         for item in chain:
-            name, params = item if isinstance(item, tuple | list) else (item, {})
+            name, params = parted(item, "studio.widget")
             check((name, params), "studio.widget")
-            self._items.append((name, dict(params)))
+            self._items.append((name, params))
 
     def filters(self) -> list[Filter]:
         """Return the filters with their present values."""
@@ -86,24 +83,15 @@ class WidgetChain:
         """Return the filters with their controls, as the widget shows them."""
         made: list[Json] = []
         for name, params in self._items:
-            known = _parameters(name)
             title = name if isinstance(name, str) else name.name
             controls: list[Json] = [
                 {**parameter(p), "value": plain(params.get(p.name, p.default))}
-                for p in known
+                for p in parameters_of(name)
                 if kind_of(p) in _CONTROLS and _has_control(p)
             ]
             card: JsonObject = {"title": title_of(title), "params": controls}
             made.append(card)
         return made
-
-
-def _parameters(name: str | Runnable) -> Sequence[FilterParam]:
-    if isinstance(name, str) and name in declared():
-        return declared()[name].parameters
-    if isinstance(name, Runnable):
-        return [parameter_of(p) for p in name.params]
-    return ()
 
 
 def _has_control(p: FilterParam) -> bool:

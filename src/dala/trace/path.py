@@ -80,7 +80,7 @@ class Lanes:
                 at, hops = begin, 0
                 continue
             begin, span = max(piece.begin, since), piece.span
-            waker = self._waker(lane, span, at) if is_wait(span) and hops < _HOPS else None
+            waker = self._waker(lane, piece, at) if is_wait(span) and hops < _HOPS else None
             if waker is not None:
                 if "by" not in (span[6] or {}):
                     givers.append(lane)
@@ -112,8 +112,9 @@ class Lanes:
         number = bisect_left(self._begins.get(lane, []), at)
         return self.pieces[lane][number - 1] if number else None
 
-    def _waker(self, lane: Lane, span: Record, at: int) -> tuple[Lane, int] | None:
+    def _waker(self, lane: Lane, piece: Piece, at: int) -> tuple[Lane, int] | None:
         """Return the lane that ended a wait, and when; None if none did."""
+        span = piece.span
         facts = span[6] or {}
         if facts.get("by") is not None:
             other, woken = (lane[0], int(facts["by"])), int(facts.get("at", span[3]))
@@ -125,7 +126,7 @@ class Lanes:
         while number:
             number -= 1
             end, other = self._ends[number]
-            if end <= span[2]:
+            if end <= piece.begin:
                 return None
             if other != lane:
                 return other, min(end, at)

@@ -7,7 +7,7 @@ import html
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources import files as package_files
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dala.arguments import Flag, Text, checked_path, refuse_url
+from dala.arguments import Flag, Items, Text, checked_path, refuse_url
 from dala.arguments.paths import missing_file
 from dala.errors import ParameterError, ShapeError
 from dala.gpu.compute import Pipeline
@@ -347,11 +347,8 @@ def _made(chain: Exportable, ranges: Ranges, yuv: bool) -> WebSource:
         chain = [chain]
     elif isinstance(chain, str | os.PathLike):
         chain = read_chain(chain)
-    if isinstance(chain, Mapping) or not isinstance(chain, Sequence):
-        raise ParameterError.invalid(
-            _CALL, "chain", "a list of filters, a kernel or a pipeline", chain
-        )
-    return FilterSource(chain, _CALL, ranges, yuv)
+    filters = Items("a list of filters, a kernel or a pipeline").check(_CALL, "chain", chain)
+    return FilterSource(filters, _CALL, ranges, yuv)
 
 
 def _title(title: str | None, made: WebPlan) -> str:

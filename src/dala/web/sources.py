@@ -16,15 +16,15 @@ import numpy as np
 from dala.arguments import Flag
 from dala.errors import DalaError, ParameterError, ShapeError
 from dala.gpu.compute import Buffer, Pipeline
-from dala.gpu.compute.kernel import Kernel, find
-from dala.gpu.compute.kernels.filter import FilterParam, FilterSpec, parameter_of
+from dala.gpu.compute.kernel import find
+from dala.gpu.compute.kernels.filter import FilterParam
 from dala.gpu.compute.operation import Operation
 from dala.gpu.compute.passes.program import KernelProgram, Previous
 from dala.gpu.compute.passes.state import remembered
 from dala.gpu.compute.recording import Plan, Recorder, ShaderCache
 from dala.gpu.compute.runnable import Runnable
-from dala.media.filters.declarations import declared
-from dala.media.filters.plans import PICTURE, Filter, Step, declared_steps, plan
+from dala.media.filters.declarations import declared, parameters_of
+from dala.media.filters.plans import PICTURE, Filter, Step, declared_steps, parted, plan
 from dala.media.images import dtype_of
 from dala.typing import NDArray
 from dala.web.controls import Control, Numbers, Ranges, control, named
@@ -135,10 +135,8 @@ class FilterSource(WebSource):
     ) -> None:
         self._call = call
         self._shaders = {}
-        if isinstance(filters, memoryview):
-            raise ParameterError.invalid(call, "chain", "a list of filters", filters)
         Flag().check(call, "yuv", yuv)
-        self._filters = [_pair(item, call) for item in filters]
+        self._filters = [parted(item, call) for item in filters]
         #: As frame pipelines take them.
         self.filters: list[Filter] = list(self._filters)
         if not self._filters:
@@ -148,7 +146,7 @@ class FilterSource(WebSource):
         self.formats = FORMATS if yuv else ("rgba",)
         names = [i.name if isinstance(i, Runnable) else i for i, _ in self._filters]
         self.name = " + ".join(names)
-        declared_ = [_parameters(item) for item, _ in self._filters]
+        declared_ = [parameters_of(item) for item, _ in self._filters]
         given = [params for _, params in self._filters]
         self.controls = _controls(names, declared_, given, ranges)
         self.size = _second_size(self._filters)
@@ -281,29 +279,6 @@ def _controls(
     return named(c for c in made if c is not None)
 
 
-def _pair(item: object, call: str) -> tuple[str | Runnable, dict[str, Any]]:
-    if isinstance(item, str | Runnable):
-        return item, {}
-    if isinstance(item, tuple | list) and len(item) == 2:
-        name, params = item
-        if isinstance(name, str | Runnable) and isinstance(params, Mapping):
-            return name, {str(k): v for k, v in params.items() if v is not None}
-    raise ParameterError.invalid(
-        call, "chain", "filters such as ('blur', {'radius': 3}), or names", item
-    )
-
-
-def _parameters(item: str | Runnable) -> Sequence[FilterParam]:
-    spec: FilterSpec | None = declared().get(item) if isinstance(item, str) else None
-    if spec is not None:
-        return spec.parameters
-    kernel = find(item) if isinstance(item, str) else item
-    if not isinstance(kernel, Kernel | KernelProgram | Operation):
-        return ()
-    given = dict(kernel.roles)
-    return [parameter_of(p) for p in kernel.params if p.name not in given]
-
-
 def _second_size(
     filters: Sequence[tuple[str | Runnable, Mapping[str, Any]]],
 ) -> tuple[int, int] | None:
@@ -340,7 +315,7 @@ class PipelineSource(WebSource):
         kernels: list[Runnable | None] = [stage["kernel"] for stage in self._stages]
         names = ["copy" if k is None else k.name for k in kernels]
         self.name = " + ".join(names)
-        declared_ = [[] if k is None else _parameters(k) for k in kernels]
+        declared_ = [[] if k is None else parameters_of(k) for k in kernels]
         given = [stage.get("params") or {} for stage in self._stages]
         self.controls = _controls(names, declared_, given, ranges)
         used = zip(kernels, given, strict=True)

@@ -55,7 +55,7 @@ SOME = sorted((f for f in FORMS if f.startswith("cpu/ops/") and f.endswith(".py"
 TRIES = 4
 
 
-@pytest.mark.parametrize("file", SOME[:3])
+@pytest.mark.parametrize("file", SOME[:2])
 def test_a_handful(file):
     """One of a few constants at least; ``test_every_constant`` asks for all."""
     some = chosen(file, TRIES)

@@ -167,7 +167,7 @@ for name, given in {
 
 def test_one_thread_equals_many():
     found = {}
-    for threads in (1, 2, 7):
+    for threads in (1, 7):
         ran = subprocess.run(
             [sys.executable, "-c", _LARGE], capture_output=True, text=True,
             env={**os.environ, "DALA_THREADS": str(threads)},
@@ -175,7 +175,7 @@ def test_one_thread_equals_many():
         assert ran.returncode == 0, ran.stderr[-3000:]
         found[threads] = ran.stdout.splitlines()
     assert len(found[1]) > 120
-    assert found[1] == found[2] == found[7]
+    assert found[1] == found[7]
 
 
 def test_noise_is_large():

@@ -68,7 +68,7 @@ def test_lengths(engine_id, shape):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("length", [65536, 100000, 1 << 20])
+@pytest.mark.parametrize("length", [65536, 100000, pytest.param(1 << 20, marks=pytest.mark.long)])
 def test_long_lines(engine_id, length):
     assert_all_four((length,))
 

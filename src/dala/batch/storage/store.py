@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, TypeAlias, TypeVar, cast
 
+from dala.arguments import SOME, Items
 from dala.batch.storage.local import LocalPlace
 from dala.batch.storage.reading import RangeReader
 from dala.batch.storage.remote import (
@@ -180,9 +181,8 @@ class FileStore:
             StorageError: storage cannot be listed.
         """
         patterns = [pattern] if isinstance(pattern, str | os.PathLike) else pattern
-        if not isinstance(patterns, Sequence) or not patterns:
-            expected = "a path, a URL, a pattern, or a list of them"
-            raise ParameterError.invalid("storage.find", "pattern", expected, pattern)
+        some = Items("a path, a URL, a pattern, or a list of them", SOME)
+        some.check("storage.find", "pattern", patterns)
         wanted = tuple(suffix.lower() for suffix in suffixes)
         for one in patterns:
             url = os.fspath(one) if isinstance(one, os.PathLike) else one

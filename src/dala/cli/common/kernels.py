@@ -108,9 +108,9 @@ class Heard:
 
 def params_of(kernel: Runnable) -> dict[str, FilterParam]:
     """Return the parameters of a kernel that a command may set, and its further pictures."""
-    from dala.gpu.compute.kernels.filter import FilterParam, parameter_of
+    from dala.gpu.compute.kernels.filter import FilterParam
+    from dala.media.filters.declarations import parameters_of
 
-    given = dict(kernel.roles)
-    found = {p.name: parameter_of(p) for p in kernel.params if p.name not in given}
+    found = {p.name: p for p in parameters_of(kernel)}
     pictures = [name for name in kernel.inputs[1:] if name in kernel.pictures]
     return found | {name: FilterParam(name, "picture", required=True) for name in pictures}

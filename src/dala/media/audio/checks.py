@@ -62,8 +62,7 @@ def check_number(
     >>> check_number("eq", "gain", 3, -48, 48, "dB")
     3.0
     """
-    plain = value[()] if isinstance(value, np.ndarray) else value  # an array without axes is one
-    return Quantity(low, high, words=range_text(low, high, unit)).check(call, name, plain)
+    return Quantity(low, high, words=range_text(low, high, unit)).check(call, name, value)
 
 
 def range_text(low: float, high: float, unit: str = "") -> str:

@@ -1,20 +1,22 @@
 """The effects of sound: their parameters with ranges, and the filters of libavfilter behind them.
 
-Each effect is declared once, in ``EFFECTS``. The methods of ``Audio``, lists of effects in mixers
-and scenes, and their errors follow from the declaration.
+Each effect is a group of options. The methods of ``Audio``, lists of effects in mixers and scenes,
+and their errors follow from it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Self, TypeAlias
 
-from dala.arguments import Selection
-from dala.errors import ParameterError, UnknownParameter, did_you_mean
-from dala.media.audio.checks import check_number, from_decibels
+from dala.arguments import Fitting, Items, Quantity, Selection
+from dala.errors import ParameterError
+from dala.media.audio.checks import check_number, from_decibels, range_text
 from dala.media.audio.graph import FilterStream, Step
+from dala.options import Options, option
 
 #: The value of a parameter: a number, or the bands of an equalizer.
 EffectValue: TypeAlias = "float | Sequence[Sequence[float]] | None"
@@ -24,61 +26,150 @@ Effect: TypeAlias = "tuple[str, Mapping[str, EffectValue]]"
 Band: TypeAlias = tuple[float, float, float]
 
 
-@dataclass(frozen=True)
-class EffectParameter:
-    """A number that an effect takes, or the bands of an equalizer.
+@dataclass(frozen=True, kw_only=True)
+class EffectOptions(Options):
+    """The parameters of an effect, and the filters that it stands for."""
 
-    >>> _of("ratio", 2.0, 1.0, 20.0, "", "Compression.").checked("compressor", 4, 48000)
-    4.0
+    def fitted(self, call: str, rate: int) -> Self:
+        """Return the parameters for a rate; raise ParameterError where it is too low for them."""
+        return self
+
+    @abstractmethod
+    def steps(self, rate: int) -> list[Step]:
+        """Return the filters."""
+
+    def latency(self, rate: int) -> int:
+        """Return the samples by which the filters delay the sound."""
+        return 0
+
+    def tail(self, rate: int) -> int:
+        """Return the samples by which the sound becomes longer."""
+        return 0
+
+
+def _number(low: float, high: float = math.inf, unit: str = "") -> Quantity:
+    return Quantity(low, high, words=range_text(low, high, unit))
+
+
+_HERTZ: Final = _number(1, unit="Hz")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressorOptions(EffectOptions):
+    """The reduction of loud parts."""
+
+    threshold: float = option(
+        _number(-60, 0, "dB"), -18.0, "level above which it is reduced, in dB"
+    )
+    ratio: float = option(
+        _number(1, 20), 3.0, "decibels above the threshold per decibel that is left of them"
+    )
+    attack: float = option(_number(1e-5, 2, "s"), 0.02, "seconds until the reduction is reached")
+    release: float = option(_number(1e-5, 9, "s"), 0.25, "seconds until it is over")
+    knee: float = option(
+        _number(0, 18, "dB"), 9.0, "width of the transition at the threshold, in dB"
+    )
+    makeup: float = option(_number(0, 36, "dB"), 0.0, "gain after it, in dB")
+
+    def steps(self, rate: int) -> list[Step]:
+        """Return the compressor."""
+        threshold, knee, makeup = map(_factor, (self.threshold, self.knee, self.makeup))
+        return [(
+            "acompressor",
+            f"threshold={threshold}:ratio={self.ratio}:attack={self.attack * 1000}"
+            f":release={self.release * 1000}:knee={knee}:makeup={makeup}",
+        )]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimiterOptions(EffectOptions):
+    """A limit of all samples."""
+
+    limit: float = option(_number(-24, 0, "dB"), -1.0, "the largest sample, in dB")
+    attack: float = option(_number(1e-4, 0.08, "s"), 0.005, "how far it looks ahead, in seconds")
+    release: float = option(_number(1e-3, 8, "s"), 0.05, "seconds until the full level is back")
+
+    def steps(self, rate: int) -> list[Step]:
+        """Return the limiter. Samples below the limit keep every bit."""
+        times = f"attack={self.attack * 1000}:release={self.release * 1000}"
+        return [("alimiter", f"limit={_factor(self.limit)}:{times}:level=0:latency=1")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqOptions(EffectOptions):
+    """The level of frequencies."""
+
+    bands: Sequence[Sequence[float]] = option(
+        Fitting(), (), "``(frequency, gain)`` or ``(frequency, gain, q)`` in Hz and dB", named=True
+    )
+    bass: float = option(_number(-60, 60, "dB"), 0.0, "gain of a shelf below 100 Hz, in dB")
+    treble: float = option(_number(-60, 60, "dB"), 0.0, "gain of a shelf above 3000 Hz, in dB")
+    highpass: float | None = option(_HERTZ, None, "frequency in Hz below which sound is removed")
+    lowpass: float | None = option(_HERTZ, None, "frequency in Hz above which sound is removed")
+
+    def fitted(self, call: str, rate: int) -> Self:
+        """Return the parameters for a rate: no frequency may be above half of it."""
+        for name in ("highpass", "lowpass"):
+            if (frequency := getattr(self, name)) is not None:
+                check_number(call, name, frequency, 1, rate / 2, "Hz")
+        return replace(self, bands=_bands(call, self.bands, rate))
+
+    def steps(self, rate: int) -> list[Step]:
+        """Return a filter for each change, in f64: blocks of any size give the same samples."""
+        passes = {"highpass": self.highpass, "lowpass": self.lowpass}
+        shelves = (("bass", self.bass, 100.0), ("treble", self.treble, 3000.0))
+        return [
+            *((name, f"f={f}:r=f64") for name, f in passes.items() if f is not None),
+            *((n, f"g={g}:f={f}:r=f64") for n, g, f in shelves if g and f < rate / 2),
+            *(("equalizer", f"f={f}:t=q:w={q}:g={g}:r=f64") for f, g, q in self.bands if g),
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EchoOptions(EffectOptions):
+    """Echoes."""
+
+    delay: float = option(_number(1e-4, 10, "s"), 0.3, "seconds between echoes")
+    decay: float = option(_number(0, 1), 0.4, "level of an echo beside the one before")
+    repeats: float = option(_number(1, 9), 1.0, "number of echoes, up to 9")
+
+    def steps(self, rate: int) -> list[Step]:
+        """Return the echoes."""
+        times = range(1, round(self.repeats) + 1)
+        delays = "|".join(f"{self.delay * 1000 * n:.6f}" for n in times)
+        decays = "|".join(f"{max(self.decay**n, 1e-6):.9f}" for n in times)
+        return [("aecho", f"1:1:{delays}:{decays}")]
+
+    def tail(self, rate: int) -> int:
+        """Return the samples until the last echo."""
+        return math.ceil(self.delay * round(self.repeats) * rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenoiseOptions(EffectOptions):
+    """The reduction of steady noise.
+
+    Args:
+        floor: level of the noise in dB: ``20 * log10(rms)`` of a part that has nothing else.
     """
 
-    name: str
-    default: EffectValue
-    low: float
-    high: float
-    unit: str
-    description: str
+    reduction: float = option(_number(0.01, 97, "dB"), 12.0, "how much noise is reduced, in dB")
+    floor: float = option(_number(-85, -25, "dB"), -50.0, "level of the noise in dB")
 
-    def checked(self, call: str, value: EffectValue, rate: int) -> EffectValue:
-        """Return a value of the parameter; raise ParameterError if it is none."""
-        high = min(self.high, rate / 2) if self.unit == "Hz" else self.high
-        if self.name == "bands":
-            return _bands(call, value, rate)
-        if value is None and self.default is None:
-            return None
-        return check_number(call, self.name, value, self.low, high, self.unit)  # type: ignore[arg-type]
+    def steps(self, rate: int) -> list[Step]:
+        """Return the filter. It takes for noise what is below its floor, 5 dB above the level."""
+        return [("afftdn", f"nr={self.reduction}:nf={self.floor + 5}")]
+
+    def latency(self, rate: int) -> int:
+        """Return the samples by which its windows delay the sound."""
+        return 2 * (rate // 80)
 
 
-#: The checked parameters of an effect. The functions below know which are numbers.
-Settings: TypeAlias = "dict[str, float]"
-
-
-@dataclass(frozen=True)
-class EffectSpec:
-    """The declaration of an effect.
-
-    >>> sorted(EFFECTS)
-    ['compressor', 'denoise', 'echo', 'eq', 'limiter']
-    """
-
-    description: str
-    parameters: tuple[EffectParameter, ...]
-    #: The filters for checked parameters and a rate.
-    steps: Callable[[Settings, int], list[Step]]
-    #: Samples by which the filters delay the sound.
-    latency: Callable[[int], int] = lambda rate: 0
-    #: Samples by which the sound becomes longer.
-    tail: Callable[[Settings, int], int] = lambda settings, rate: 0
-
-
-def _bands(call: str, value: EffectValue, rate: int) -> tuple[Band, ...]:
+def _bands(call: str, value: object, rate: int) -> tuple[Band, ...]:
     expected = "a list of (frequency, gain) or (frequency, gain, q)"
-    if isinstance(value, str | bytes | memoryview) or not isinstance(value, Sequence):
-        raise ParameterError.invalid(call, "bands", expected, value)
     made = []
-    for band in value:
-        if isinstance(band, str) or not isinstance(band, Sequence) or len(band) not in (2, 3):
-            raise ParameterError.invalid(call, "bands", expected, band)
+    for band in Items(expected).check(call, "bands", value):
+        Items(expected, (2, 3)).check(call, "bands", band)
         frequency = check_number(call, "the frequency of a band", band[0], 1, rate / 2, "Hz")
         gain = check_number(call, "the gain of a band", band[1], -60, 60, "dB")
         q = check_number(call, "the q of a band", band[2] if len(band) == 3 else 1.0, 0.01, 100)
@@ -86,126 +177,25 @@ def _bands(call: str, value: EffectValue, rate: int) -> tuple[Band, ...]:
     return tuple(made)
 
 
-def _compressor(given: Settings, rate: int) -> list[Step]:
-    return [(
-        "acompressor",
-        f"threshold={_factor(given['threshold'])}:ratio={given['ratio']}"
-        f":attack={given['attack'] * 1000}:release={given['release'] * 1000}"
-        f":knee={_factor(given['knee'])}:makeup={_factor(given['makeup'])}",
-    )]  # fmt: skip
-
-
-def limiter_step(limit: float, attack: float = 0.005, release: float = 0.05) -> Step:
-    """Return the filter of the limiter. Samples below the limit keep every bit."""
-    return (
-        "alimiter",
-        f"limit={_factor(limit)}:attack={attack * 1000}:release={release * 1000}:level=0:latency=1",
-    )
-
-
-def _eq(given: Settings, rate: int) -> list[Step]:
-    steps: list[Step] = []  # in f64, so that blocks of any size give the same samples
-    for name in ("highpass", "lowpass"):
-        if given[name] is not None:
-            steps.append((name, f"f={given[name]}:r=f64"))
-    for name, frequency in (("bass", 100.0), ("treble", 3000.0)):
-        if given[name] and frequency < rate / 2:
-            steps.append((name, f"g={given[name]}:f={frequency}:r=f64"))
-    bands: Sequence[Band] = given["bands"]  # type: ignore[assignment]
-    steps += [("equalizer", f"f={f}:t=q:w={q}:g={gain}:r=f64") for f, gain, q in bands if gain]
-    return steps
-
-
-def _echo(given: Settings, rate: int) -> list[Step]:
-    times = range(1, round(given["repeats"]) + 1)
-    delays = "|".join(f"{given['delay'] * 1000 * n:.6f}" for n in times)
-    decays = "|".join(f"{max(given['decay'] ** n, 1e-6):.9f}" for n in times)
-    return [("aecho", f"1:1:{delays}:{decays}")]
-
-
-def _denoise(given: Settings, rate: int) -> list[Step]:
-    # The filter takes for noise what is below its floor; noise is up to 5 dB above its level.
-    return [("afftdn", f"nr={given['reduction']}:nf={given['floor'] + 5}")]
-
-
 def _factor(decibels: float) -> float:
     return round(from_decibels(decibels), 9)
 
 
-_of: Final = EffectParameter
-
-EFFECTS: Final[dict[str, EffectSpec]] = {
-    "compressor": EffectSpec(
-        "Reduce the level of loud parts.",
-        (
-            _of("threshold", -18.0, -60.0, 0.0, "dB", "Level above which it is reduced."),
-            _of("ratio", 3.0, 1.0, 20.0, "", "Decibels above the threshold per decibel left."),
-            _of("attack", 0.02, 0.00001, 2.0, "s", "Time to reach the reduction."),
-            _of("release", 0.25, 0.00001, 9.0, "s", "Time to return from it."),
-            _of("knee", 9.0, 0.0, 18.0, "dB", "Width of the transition at the threshold."),
-            _of("makeup", 0.0, 0.0, 36.0, "dB", "Gain after it."),
-        ),
-        _compressor,
-    ),
-    "limiter": EffectSpec(
-        "Keep all samples below a limit.",
-        (
-            _of("limit", -1.0, -24.0, 0.0, "dB", "The largest sample."),
-            _of("attack", 0.005, 0.0001, 0.08, "s", "How far it looks ahead."),
-            _of("release", 0.05, 0.001, 8.0, "s", "Time to return to the full level."),
-        ),
-        lambda given, rate: [limiter_step(given["limit"], given["attack"], given["release"])],
-    ),
-    "eq": EffectSpec(
-        "Change the level of frequencies.",
-        (
-            _of("bands", (), 0.0, 0.0, "", "(frequency in Hz, gain in dB, q), q being optional."),
-            _of("bass", 0.0, -60.0, 60.0, "dB", "Gain of a shelf below 100 Hz."),
-            _of("treble", 0.0, -60.0, 60.0, "dB", "Gain of a shelf above 3000 Hz."),
-            _of("highpass", None, 1.0, 400_000.0, "Hz", "Remove what is below."),
-            _of("lowpass", None, 1.0, 400_000.0, "Hz", "Remove what is above."),
-        ),
-        _eq,
-    ),
-    "echo": EffectSpec(
-        "Add echoes.",
-        (
-            _of("delay", 0.3, 0.0001, 10.0, "s", "Time between echoes."),
-            _of("decay", 0.4, 0.0, 1.0, "", "Level of an echo beside the one before."),
-            _of("repeats", 1.0, 1.0, 9.0, "", "Number of echoes."),
-        ),
-        _echo,
-        tail=lambda given, rate: math.ceil(given["delay"] * round(given["repeats"]) * rate),
-    ),
-    "denoise": EffectSpec(
-        "Reduce steady noise.",
-        (
-            _of("reduction", 12.0, 0.01, 97.0, "dB", "How much noise is reduced."),
-            _of("floor", -50.0, -85.0, -25.0, "dB", "Level (RMS) of the noise."),
-        ),
-        _denoise,
-        latency=lambda rate: 2 * (rate // 80),
-    ),
-}
+#: The parameters of each effect by its name.
+EFFECTS: Final[dict[str, type[EffectOptions]]] = {
+    "compressor": CompressorOptions, "limiter": LimiterOptions, "eq": EqOptions,
+    "echo": EchoOptions, "denoise": DenoiseOptions,
+}  # fmt: skip
 
 
-def checked_effect(
-    call: str, name: str, given: Mapping[str, EffectValue], rate: int
-) -> dict[str, EffectValue]:
-    """Return all parameters of an effect, checked; raise ParameterError.
+def checked_effect(call: str, name: str, given: Mapping[str, object], rate: int) -> EffectOptions:
+    """Return the parameters of an effect; raise ParameterError.
 
-    >>> checked_effect("Audio.limiter", "limiter", {"limit": -3}, 48000)
+    >>> checked_effect("Audio.limiter", "limiter", {"limit": -3}, 48000).to_json()
     {'limit': -3.0, 'attack': 0.005, 'release': 0.05}
     """
-    spec = EFFECTS[Selection(*EFFECTS).check(call, "effect", name)]
-    known = [parameter.name for parameter in spec.parameters]
-    for key in given:
-        if key not in known:
-            hint = did_you_mean(str(key), known) or f"It has: {', '.join(known)}."
-            raise UnknownParameter(
-                f"{call}: {name!r} has no parameter {key!r}. {hint}", argument=str(key)
-            )
-    return {p.name: p.checked(call, given.get(p.name, p.default), rate) for p in spec.parameters}
+    kind = EFFECTS[Selection(*EFFECTS).check(call, "effect", name)]
+    return kind.checked(call, given).fitted(call, rate)
 
 
 def check_effects(call: str, effects: Sequence[Effect], rate: int) -> list[Effect]:
@@ -215,31 +205,25 @@ def check_effects(call: str, effects: Sequence[Effect], rate: int) -> list[Effec
     'limiter'
     """
     expected = "a list such as [('compressor', {'ratio': 4})]"
-    if isinstance(effects, str | memoryview | Mapping) or not isinstance(effects, Sequence):
-        raise ParameterError.invalid(call, "effects", expected, effects)
     made: list[Effect] = []
-    for item in effects:
+    for item in Items(expected).check(call, "effects", effects):
         if isinstance(item, str):
             item = (item, {})
         if not isinstance(item, Sequence) or len(item) != 2 or not isinstance(item[1], Mapping):
             raise ParameterError.invalid(call, "effects", expected, item)
-        made.append((item[0], checked_effect(call, item[0], item[1], rate)))
+        made.append((item[0], vars(checked_effect(call, item[0], item[1], rate))))
     return made
 
 
 def effect_stream(call: str, effects: Sequence[Effect], rate: int, layout: str) -> FilterStream:
     """Return a stream of several effects, one after another, aligned with the input."""
-    steps: list[Step] = []
-    latency = tail = 0
-    for name, given in effects:
-        settings: Settings = checked_effect(call, name, given, rate)  # type: ignore[assignment]
-        spec = EFFECTS[name]
-        steps += spec.steps(settings, rate)
-        latency += spec.latency(rate)
-        tail += spec.tail(settings, rate)
+    chain = [checked_effect(call, name, given, rate) for name, given in effects]
+    latency = sum(effect.latency(rate) for effect in chain)
+    tail = sum(effect.tail(rate) for effect in chain)
     return FilterStream(
-        call, steps, rate, layout, drop=latency, pad=latency, total=lambda count: count + tail
-    )
+        call, [step for effect in chain for step in effect.steps(rate)], rate, layout,
+        drop=latency, pad=latency, total=lambda count: count + tail,
+    )  # fmt: skip
 
 
 # tempo ------------------------------------------------------------------------------------------

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 import numpy as np
 
 from dala.arguments import Integer
 from dala.errors import ParameterError
+from dala.media.audio import effects
 from dala.media.audio.checks import Samples, check_number, check_room, from_decibels
-from dala.media.audio.effects import EffectValue, effect_stream, tempo_stream
+from dala.media.audio.effects import effect_stream, tempo_stream
 from dala.media.audio.graph import FilterStream, filtered
 from dala.notices import notify
+from dala.options import takes
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
+    from dala.media.audio import keywords
     from dala.media.audio.audio import Audio
     from dala.media.audio.loudness import Loudness
     from dala.media.frame import Frame
@@ -184,104 +187,60 @@ class SoundEffects(SoundPictures, ABC):
 
     __slots__ = ()
 
-    def compressor(
-        self,
-        *,
-        threshold: float = -18.0,
-        ratio: float = 3.0,
-        attack: float = 0.02,
-        release: float = 0.25,
-        knee: float = 9.0,
-        makeup: float = 0.0,
-    ) -> Self:
+    @takes(effects.CompressorOptions)
+    def compressor(self, **given: Unpack[keywords.CompressorKeywords]) -> Self:
         """Return the sound with its loud parts reduced.
-
-        Args:
-            threshold: level above which it is reduced, in dB.
-            ratio: decibels above the threshold per decibel that is left of them.
-            attack: seconds until the reduction is reached.
-            release: seconds until it is over.
-            knee: width of the transition at the threshold, in dB.
-            makeup: gain after it, in dB.
 
         >>> from dala.media import audio
         >>> audio.tone(440, 0.2, rate=8000).compressor(threshold=-20, ratio=10).peak < 1
         True
         """
-        return self._effect(
-            "compressor", threshold=threshold, ratio=ratio, attack=attack, release=release,
-            knee=knee, makeup=makeup,
-        )  # fmt: skip
+        return self._effect("compressor", given)
 
-    def limiter(self, *, limit: float = -1.0, attack: float = 0.005, release: float = 0.05) -> Self:
+    @takes(effects.LimiterOptions)
+    def limiter(self, **given: Unpack[keywords.LimiterKeywords]) -> Self:
         """Return the sound with all samples below a limit.
 
         Sound that does not reach the limit is not changed.
-
-        Args:
-            limit: the largest sample, in dB.
-            attack: how far it looks ahead, in seconds.
-            release: seconds until the full level is back.
 
         >>> from dala.media import audio
         >>> round(float(audio.tone(440, 0.1, amplitude=3, rate=8000).limiter(limit=-6).peak), 2)
         0.5
         """
-        return self._effect("limiter", limit=limit, attack=attack, release=release)
+        return self._effect("limiter", given)
 
+    @takes(effects.EqOptions)
     def eq(
-        self,
-        bands: Sequence[Sequence[float]] = (),
-        *,
-        bass: float = 0.0,
-        treble: float = 0.0,
-        highpass: float | None = None,
-        lowpass: float | None = None,
+        self, bands: Sequence[Sequence[float]] = (), **given: Unpack[keywords.EqKeywords]
     ) -> Self:
         """Return the sound with other levels of frequencies.
-
-        Args:
-            bands: ``(frequency, gain)`` or ``(frequency, gain, q)`` in Hz and dB.
-            bass: gain of a shelf below 100 Hz, in dB.
-            treble: gain of a shelf above 3000 Hz, in dB.
-            highpass: frequency in Hz below which sound is removed.
-            lowpass: frequency in Hz above which sound is removed.
 
         >>> from dala.media import audio
         >>> audio.tone(440, 0.1, amplitude=0.2, rate=8000).eq([(440, 6)]).peak > 0.3
         True
         """
-        return self._effect(
-            "eq", bands=bands, bass=bass, treble=treble, highpass=highpass, lowpass=lowpass
-        )
+        return self._effect("eq", {"bands": bands, **given})
 
-    def echo(self, *, delay: float = 0.3, decay: float = 0.4, repeats: int = 1) -> Self:
+    @takes(effects.EchoOptions)
+    def echo(self, **given: Unpack[keywords.EchoKeywords]) -> Self:
         """Return the sound with echoes, and longer by them.
-
-        Args:
-            delay: seconds between echoes.
-            decay: level of an echo beside the one before.
-            repeats: number of echoes, up to 9.
 
         >>> from dala.media import audio
         >>> float(audio.tone(440, 1, rate=8000).echo(delay=0.25, repeats=2).duration)
         1.5
         """
-        return self._effect("echo", delay=delay, decay=decay, repeats=repeats)
+        return self._effect("echo", given)
 
-    def denoise(self, *, reduction: float = 12.0, floor: float = -50.0) -> Self:
+    @takes(effects.DenoiseOptions)
+    def denoise(self, **given: Unpack[keywords.DenoiseKeywords]) -> Self:
         """Return the sound with less steady noise, such as hiss or hum.
-
-        Args:
-            reduction: how much the noise is reduced, in dB.
-            floor: level of the noise in dB: ``20 * log10(rms)`` of a part that has nothing else.
 
         >>> from dala.media import audio
         >>> hiss = audio.noise(0.5, amplitude=0.01, rate=8000)
         >>> hiss.denoise(reduction=20, floor=-45).rms < 0.15 * hiss.rms
         True
         """
-        return self._effect("denoise", reduction=reduction, floor=floor)
+        return self._effect("denoise", given)
 
     def reverb(self, impulse: Audio, *, wet: float = 0.3, dry: float = 1.0) -> Self:
         """Return the sound in a room, and longer by its reverberation.
@@ -384,7 +343,7 @@ class SoundEffects(SoundPictures, ABC):
             made = filtered(effect_stream(call, [("limiter", {"limit": limit})], *facts), made)
         return self._like(made)
 
-    def _effect(self, name: str, **given: EffectValue) -> Self:
+    def _effect(self, name: str, given: Mapping[str, Any]) -> Self:
         call = f"Audio.{name}"
         stream = effect_stream(call, [(name, given)], self.rate, self.layout)
         check_room(call, len(self) * 2, self.channels)

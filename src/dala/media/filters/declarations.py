@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Final
 
 from dala import forks
-from dala.gpu.compute.kernel import builtins
-from dala.gpu.compute.kernels.filter import FILTERS, FilterSpec
+from dala.gpu.compute.kernel import builtins, find
+from dala.gpu.compute.kernels.filter import FILTERS, FilterParam, FilterSpec, parameter_of
+from dala.gpu.compute.runnable import Runnable
 
 #: The modules of this package that declare recipes.
 RECIPES: Final = (
@@ -47,6 +48,22 @@ def declared() -> Mapping[str, FilterSpec]:
 def filter_names() -> list[str]:
     """Return the names that a list of filters may hold, sorted; conversions are left out."""
     return sorted(name for name, spec in declared().items() if spec.kind != "conversion")
+
+
+def parameters_of(item: str | Runnable) -> Sequence[FilterParam]:
+    """Return the parameters of a filter or kernel, without those that every call is given itself.
+
+    >>> [p.name for p in parameters_of("sepia")]
+    ['amount']
+    """
+    spec = declared().get(item) if isinstance(item, str) else None
+    if spec is not None:
+        return spec.parameters
+    kernel = find(item) if isinstance(item, str) else item
+    if kernel is None:
+        return ()
+    given = dict(kernel.roles)
+    return [parameter_of(p) for p in kernel.params if p.name not in given]
 
 
 def module_of(spec: FilterSpec) -> str:

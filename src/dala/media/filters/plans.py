@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala import memory
-from dala.arguments import checked_path
+from dala.arguments import Items, checked_path
 from dala.arguments.paths import missing_file
 from dala.errors import (
     DalaError,
@@ -153,10 +153,7 @@ def plan(
 
     Errors name the call and, where the user wrote a list, the filter's index in it.
     """
-    if isinstance(filters, str | memoryview | Mapping) or not isinstance(filters, Sequence):
-        raise ParameterError.invalid(
-            call, "filters", "a list such as [('blur', {'radius': 3})]", type(filters)
-        )
+    Items("a list such as [('blur', {'radius': 3})]").check(call, "filters", filters)
     steps: list[Step] = []
     for number, item in enumerate(filters):
         first = len(steps)
@@ -181,8 +178,7 @@ def _origin(item: object, number: int, call: str) -> str:
 
 
 def _steps(item: Filter, shape: Shape, dtype: str, origin: str) -> list[Step]:
-    name, params = (item, {}) if isinstance(item, str | Runnable) else _pair(item, origin)
-    given = {str(key): value for key, value in params.items() if value is not None}
+    name, given = parted(item, origin)
     spec = declared().get(name) if isinstance(name, str) else None
     if spec is not None and spec.kind != "conversion":
         try:
@@ -216,11 +212,15 @@ def _program_steps(
     ]
 
 
-def _pair(item: object, origin: str) -> tuple[str | Runnable, Mapping[str, FilterValue]]:
-    if isinstance(item, tuple | list) and len(item) == 2:
-        name, params = item
-        if isinstance(name, str | Runnable) and isinstance(params, Mapping):
-            return name, params
+def parted(item: object, origin: str) -> tuple[str | Runnable, dict[str, FilterValue]]:
+    """Return a filter of a list, and the parameters that it is given.
+
+    >>> parted(("blur", {"radius": 3, "border": None}), "plan"), parted("sepia", "plan")
+    (('blur', {'radius': 3}), ('sepia', {}))
+    """
+    name, params = item if isinstance(item, tuple | list) and len(item) == 2 else (item, {})
+    if isinstance(name, str | Runnable) and isinstance(params, Mapping):
+        return name, {str(key): value for key, value in params.items() if value is not None}
     raise ParameterError(
         f"{origin}: a filter must be a name, or a name and its parameters such as "
         f"('blur', {{'radius': 3}}), got {item!r}."

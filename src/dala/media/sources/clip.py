@@ -11,6 +11,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
+from dala.arguments import Items
 from dala.errors import ParameterError
 from dala.media.sources.seconds import Moment, TimeLike, seconds_of, to_fraction
 from dala.media.sources.speed import Speed, SpeedLike
@@ -319,10 +320,9 @@ def check_order(start: Fraction | None, end: Fraction | None, call: str) -> None
 def _trim(given: TrimLike | None, call: str) -> tuple[Fraction, Fraction | None]:
     if given is None:
         return Fraction(0), None
-    if not isinstance(given, list | tuple) or len(given) != 2:
-        raise ParameterError.invalid(call, "trim", "(from, to) in seconds of the source", given)
-    first = Fraction(0) if given[0] is None else seconds_of(given[0], call, "trim")
-    last = None if given[1] is None else seconds_of(given[1], call, "trim")
+    begin, end = Items("(from, to) in seconds of the source", (2,)).check(call, "trim", given)
+    first = Fraction(0) if begin is None else seconds_of(begin, call, "trim")
+    last = None if end is None else seconds_of(end, call, "trim")
     if first < 0 or (last is not None and last <= first):
         expected = "(from, to) with 0 <= from < to"
         raise ParameterError.invalid(call, "trim", expected, tuple(given))

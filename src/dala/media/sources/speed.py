@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from dala.arguments import Items
 from dala.errors import ParameterError
 from dala.media.sources.easing import EasingLike, easing
 from dala.media.sources.seconds import to_fraction
@@ -158,9 +159,9 @@ def _rows(
         raise ParameterError.invalid(call, "speed", _EXPECTED, given)
     made: list[tuple[Fraction, Fraction, Callable[[float], float] | None]] = []
     for number, frame in enumerate(given):
-        if not isinstance(frame, list | tuple) or len(frame) not in (2, 3):
-            expected = "(seconds, speed) or (seconds, speed, easing)"
-            raise ParameterError.invalid(call, f"key frame {number} of speed", expected, frame)
+        Items("(seconds, speed) or (seconds, speed, easing)", (2, 3)).check(
+            call, f"key frame {number} of speed", frame
+        )
         name = f"the time of key frame {number} of speed"
         time = to_fraction(name, frame[0], call)
         if time < 0 or (made and time < made[-1][0]):

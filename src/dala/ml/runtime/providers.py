@@ -193,6 +193,8 @@ def open_session(
     ort = runtime()
     options = ort.SessionOptions()
     options.log_severity_level = 4  # failures are raised as exceptions
+    # Threads that wait would spin, and take the cores of decoders, filters and encoders.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if threads is not None:
         options.intra_op_num_threads = threads
     extra = {"enableGraphCapture": "1"} if capture else {}

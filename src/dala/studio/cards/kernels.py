@@ -21,13 +21,14 @@ from dala.errors import DalaError, KernelSyntaxError, ParameterError
 from dala.gpu.compute.call.arguments import number_kinds
 from dala.gpu.compute.call.geometry import program_for
 from dala.gpu.compute.kernel import Kernel, registered
-from dala.gpu.compute.kernels.filter import FilterParam, parameter_of
+from dala.gpu.compute.kernels.filter import FilterParam
 from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.lang.ir import Block, For, If, Program, Value
 from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.lang.source import from_text
 from dala.gpu.compute.passes.program import KernelProgram
 from dala.gpu.compute.passes.source import Shader, program_from
+from dala.media.filters.declarations import parameters_of
 from dala.media.filters.plans import check
 from dala.shaders.files import from_text as glsl
 from dala.shaders.files import is_glsl
@@ -147,9 +148,7 @@ def compile_kernel(text: str, limits: StudioLimits = _BOUNDS) -> CompiledKernel:
         return CompiledKernel(text, None, (_at(text, line, column, message),))
     except DalaError as error:
         return CompiledKernel(text, None, (_at(text, 1 + skipped, 1, str(error)),))
-    given = dict(kernel.roles)
-    declared = [p for p in kernel.params if p.name not in given]
-    params = tuple(_described(p, kernel.doc) for p in map(parameter_of, declared))
+    params = tuple(_described(p, kernel.doc) for p in parameters_of(kernel))
     return CompiledKernel(text, kernel, (), params)
 
 

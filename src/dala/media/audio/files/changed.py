@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from dala.media.audio.checks import Samples, apply_fades, check_number, from_decibels
-from dala.media.audio.effects import limiter_step
+from dala.media.audio.effects import LimiterOptions
 from dala.media.audio.files.decode import SoundDecoder
 from dala.media.audio.files.writer import ENCODERS, MixedSound
 from dala.media.audio.graph import FilterStream
@@ -102,7 +102,7 @@ def _changed(
     if not limited:
         return blocks, length
     notify(f"{name}: peaks above {_LIMIT:g} dB are limited to reach {loudness:g} LUFS.")
-    limiter = partial(FilterStream, call, [limiter_step(_LIMIT)], rate, layout)
+    limiter = partial(FilterStream, call, LimiterOptions(limit=_LIMIT).steps(rate), rate, layout)
     return Processed(blocks, limiter, run_up=0.2), length
 
 

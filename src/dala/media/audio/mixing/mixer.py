@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from dala.arguments import Flag
+from dala.arguments import Flag, Items
 from dala.errors import FreedError, ParameterError
 from dala.media.audio.audio import Audio
 from dala.media.audio.checks import (
@@ -333,10 +333,9 @@ def check_trim(
     expected = "(from, to) in seconds, the first before the second"
     if trim is None:
         return Fraction(0), None
-    if isinstance(trim, str) or not isinstance(trim, Sequence) or len(trim) != 2:
-        raise ParameterError.invalid(call, "trim", expected, trim)
-    first = Fraction(0) if trim[0] is None else check_time(call, "trim", trim[0], low=0)
-    last = None if trim[1] is None else check_time(call, "trim", trim[1], low=0)
+    begin, end = Items(expected, (2,)).check(call, "trim", trim)
+    first = Fraction(0) if begin is None else check_time(call, "trim", begin, low=0)
+    last = None if end is None else check_time(call, "trim", end, low=0)
     if last is not None and last <= first:
         raise ParameterError.invalid(call, "trim", expected, trim)
     return first, last

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from dala.arguments import Integer, Quantity
+from dala.arguments import SOME, Integer, Items, Quantity
 from dala.errors import ColorError, ParameterError
 from dala.gpu.paint import Gradient
 from dala.gpu.path import Path
@@ -269,9 +269,8 @@ def two_keyframes(
 
 def check_keyframes(keyframes: Sequence[Keyframe]) -> list[CheckedKeyframe]:
     """Return checked keyframes as (seconds, value, easing or None)."""
-    if not isinstance(keyframes, list | tuple) or not keyframes:
-        expected = "a list of (seconds, value) or (seconds, value, easing)"
-        raise ParameterError.invalid(CALL, "keyframes", expected, keyframes)
+    some = Items("a list of (seconds, value) or (seconds, value, easing)", SOME)
+    some.check(CALL, "keyframes", keyframes)
     frames = [_keyframe(frame, i) for i, frame in enumerate(keyframes)]
     for i in range(1, len(frames)):
         if frames[i][0] < frames[i - 1][0]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Final
@@ -204,13 +204,7 @@ def _opened(name: str, call: str) -> LiveSound | None:
     return functions.SoundCapture(lasting, _TIMEOUT, call).start()
 
 
-def _own(name: str, given: object) -> dict[str, j.JsonValue]:
+def _own(name: str, given: Mapping[str, object]) -> dict[str, j.JsonValue]:
     """Return the parameters of an effect that are not the default ones."""
-    defaults = {p.name: p.default for p in EFFECTS[name].parameters}
-    assert isinstance(given, dict)
-    made = {}
-    for key, value in given.items():
-        if value != defaults[key]:
-            pairs = isinstance(value, Sequence)
-            made[key] = [list(band) for band in value] if pairs else value
-    return made
+    changed = EFFECTS[name](**given).changed()
+    return {k: [*map(list, v)] if isinstance(v, Sequence) else v for k, v in changed.items()}

@@ -159,6 +159,14 @@ class _Transforms:
         around[:length] = chirp.conj()
         around[size - length + 1 :] = chirp[:0:-1].conj()
         spectrum = np.fft.fft(around) / size
+        if size * 4 * ITEMSIZE[self._dtype] <= self._work.engine.limits[WORKGROUP_MEMORY]:
+            text = bluestein_text(length, size, self._dtype, forms.source, forms.target)
+            table = self._constant(np.concatenate([chirp, spectrum]))
+            line = length * lines.inner
+            numbers = (lines.count, lines.inner, line, 1, 1, lines.count, *forms.numbers)
+            reads = [source, self._table(size), table]
+            self._work.add(text, reads, target, numbers, lines.count)
+            return
         long = Lines(lines.count, size, 1)
         chirps = self._constant(chirp)
         bent, turned, product, back = (self.pairs(long.numbers) for _ in range(4))
@@ -272,10 +280,24 @@ def pass_text(
     )
 
 
-def _stages(length: int, abreast: int, threads: int, dtype: str) -> tuple[str, str]:
+@cache
+def bluestein_text(length: int, size: int, dtype: str, source: Form, target: Form) -> str:
+    """Return the shader of transforms of any length, by two of ``size`` numbers each."""
+    threads = min(256, max(32, size // 4))
+    stages, spectrum = _stages(size, 1, threads, dtype)
+    back, result = _stages(size, 1, threads, dtype, spectrum)
+    return shader_text(
+        "fft_buffers.wgsl", "fft_bluestein.wgsl", **buffers(dtype, source, target), LENGTH=length,
+        SIZE=size, THREADS=threads, STAGES=stages, SPECTRUM=spectrum, BACK=back, RESULT=result,
+    )  # fmt: skip
+
+
+def _stages(
+    length: int, abreast: int, threads: int, dtype: str, source: str = "x"
+) -> tuple[str, str]:
     """Return the text of all stages, and the array that holds their result."""
     text: list[str] = []
-    source, target, step, rest = "x", "y", 1, length
+    target, step, rest = "xy".replace(source, ""), 1, length
     while rest > 1:
         radix = next(r for r in RADICES if rest % r == 0)
         rest //= radix
