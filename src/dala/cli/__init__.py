@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import atexit
+import gc
 import os
 import pkgutil
 import sys
@@ -63,6 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments after the program's name; by default those of the process.
     """
     _open_streams()
+    if argv is None:  # else Python collects all objects, some times over, before it ends
+        atexit.register(gc.freeze)
     arguments = list(sys.argv[1:] if argv is None else argv)
     if "numpy" not in sys.modules:  # OpenBLAS threads take time to start; no command needs them
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

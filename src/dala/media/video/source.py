@@ -36,7 +36,6 @@ from dala.media.video.streams import ByteStream, Cursor, SharedStream, cut_off
 from dala.trace.recorder import OFF, Here, tracer
 from dala.typing import PathLike
 from dala.untrusted.address import Address, scheme_of
-from dala.untrusted.requests import HostRequests
 from dala.untrusted.secret import SecretUrl
 
 #: An object of PyAV, which has no types: the module, a container, a stream or a packet.
@@ -165,6 +164,8 @@ class VideoSource:
             if self.scheme not in ("http", "https") or self.playlists:
                 raise
         assert isinstance(self.name, SecretUrl)
+        from dala.untrusted.requests import HostRequests  # with ssl and http
+
         requests = HostRequests(self.name, timeout)
         return self._opened(PLAYLIST_OPTIONS, {**more, "io_open": requests.open})
 

@@ -116,8 +116,14 @@ def inside(body: list[ast.stmt]) -> list[ast.AST]:
     while todo:
         node = todo.pop()
         found.append(node)
-        if not isinstance(node, ast.FunctionDef):
-            todo.extend(ast.iter_child_nodes(node))
+        if isinstance(node, ast.FunctionDef):
+            continue
+        for name in node._fields:  # as ast.iter_child_nodes, which takes twice the time
+            value = getattr(node, name, None)
+            if isinstance(value, ast.AST):
+                todo.append(value)
+            elif isinstance(value, list):
+                todo += [each for each in value if isinstance(each, ast.AST)]
     return found
 
 

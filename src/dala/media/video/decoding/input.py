@@ -21,7 +21,6 @@ from dala.media.video.source import AvObject, DecodedFrame, VideoSource, av, ffm
 from dala.media.video.stages import SizeKeeper, alpha_decoder
 from dala.media.video.timing import start_offset
 from dala.trace.recorder import tracer
-from dala.untrusted.requests import OtherHost
 
 #: Hardware that is tried first.
 _FIRST = ("cuda", "d3d11va", "videotoolbox")
@@ -127,6 +126,8 @@ class VideoInput:
             if self._hwaccel is not None and self._opens_without():
                 raise self._hardware_refused(error) from error
             why = "It is not a video, its header is damaged, or it cannot be reached."
+            from dala.untrusted.requests import OtherHost  # with ssl and http
+
             # Its format is not listed, or it leads to another host.
             refused = source.url and isinstance(error, av.ArgumentError | OtherHost)
             if not source.playlists and (refused or is_playlist(source.head(16))):
@@ -180,7 +181,7 @@ class VideoInput:
             raise self._hardware_refused("it has no decoder for this codec")
         try:
             made = self._set_up(av.CodecContext.create(codec, "r", hwaccel=self._hardware()))
-            made.extradata, made.width, made.height = like.extradata, like.width, like.height
+            made.extradata = like.extradata
             if not self.source.live:  # these decoders have no software to fall back to: try one
                 with self.source.open(self.options.timeout) as trial:
                     for packet in trial.demux(trial.streams[self.stream.index]):
