@@ -214,6 +214,25 @@ def test_names_random_delays(clip, tmp_path, delayed, seed):
     named(run, stage, name, clip, tmp_path / "out.mp4", delayed, at, seconds)
 
 
+def test_waits_for_locks_are_recorded(clip, tmp_path, delayed):
+    def both(work):
+        with dala.trace(None) as trace:
+            threads = [threading.Thread(target=work) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        waits = [r for _, r in trace.events if r[0] == "wait:lock" and r[3] - r[2] > 1e8]
+        return {record[1] for record in waits}
+
+    with Scene(160, 96, fps=30, device="cpu") as scene:
+        delayed("compose", "scene", 1, 0.3)
+        assert both(lambda: scene.render(0.0)) == {"scene"}
+    with video.write(tmp_path / "out.mp4", fps=30) as sink:
+        delayed("convert", "yuv", 1, 0.3)
+        assert both(lambda: sink.write(PICTURE[..., :3])) == {"writer"}
+
+
 def test_a_run_that_dropped_frames_says_why(tmp_path, delayed, capsys):
     delayed("network", "", 10, 0.3, times=3)
     words = ["live", "camera:test", "--size", "64x48", "--fps", "30", "--seconds", "1.5", "--stats"]

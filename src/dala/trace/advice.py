@@ -77,7 +77,11 @@ _STAGES: Final = {
     ),
 }  # fmt: skip
 _WAITS: Final = {
-    "wait:lock": ("a lock", "Another thread compiles or draws text meanwhile: do that before."),
+    "wait:lock": (
+        "a lock",
+        "Another thread compiles, draws text, or uses the same scene, writer or pipeline: do that "
+        "before, or give each thread its own.",
+    ),
     "wait:the device": ("the device", "Read results later, or lower DALA_QUEUE_MS."),
     "wait:room on the device": ("room on the device", "The device has too much work: do less."),
     "wait:room for": ("room in a queue", "The consumer of the queue is too slow."),

@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from time import monotonic, perf_counter_ns
-from typing import Any, Final, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypeVar, cast
 
 from dala import forks, resources
 
@@ -57,17 +57,19 @@ class _Off:
         """A dict that no one reads."""
         return {}
 
-    def __enter__(self) -> Self:
-        return self
+    if TYPE_CHECKING:
 
-    def __exit__(self, *_: object) -> None:
-        return None
+        def __enter__(self) -> Self: ...
+        def __exit__(self, *_: object) -> None: ...
 
     def woken(self, here: Here | None) -> None:
         """Do nothing."""
 
 
 OFF: Final = _Off()
+# Functions of C, which return OFF and "": with methods of Python a block would cost twice as much.
+_Off.__enter__ = itertools.repeat(OFF).__next__  # type: ignore[method-assign, assignment]
+_Off.__exit__ = "".format  # type: ignore[method-assign, assignment]
 
 
 class _Schedule:
@@ -166,6 +168,37 @@ class WaitSpan(WorkSpan):
         """Note which thread ended it, and when: until this one went on, it waited for its turn."""
         if here is not None:
             self.facts["by"], self.facts["at"] = here[1:]
+
+
+class Lock(Protocol):
+    """A lock of any kind."""
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Acquire it."""
+
+    def release(self) -> None:
+        """Release it."""
+
+
+class Holding:
+    """A lock that a block holds in a trace, which has how long it was waited for::
+
+    with Holding(lock, "scene") if tracer.on else lock:
+        ...
+    """
+
+    __slots__ = ("_lock", "_name")
+
+    def __init__(self, lock: Lock, name: str) -> None:
+        self._lock, self._name = lock, name
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            with tracer.wait("lock", self._name) if tracer.on else OFF:
+                self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 class Tracer:

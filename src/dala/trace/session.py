@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from dala import forks
 from dala.arguments import Flag, Quantity
 from dala.errors import DalaError, ParameterError
-from dala.trace.recorder import Record, tracer
+from dala.trace.recorder import Holding, Record, tracer
 
 if TYPE_CHECKING:
     from dala.trace.export import Event
@@ -80,7 +80,7 @@ class TraceRun:
         if not self.all:
             (self._folder / _RING).touch()
         os.environ[PARTS] = str(self._folder)
-        forks.NativeLock.waits = _locked
+        forks.NativeLock.waits = lambda guard: Holding(guard, guard.library).__enter__()
         tracer.start(self.seconds, self._spill if self.all else None)
         tracer.lent = lent
         atexit.register(self.stop)
@@ -150,13 +150,6 @@ class TraceRun:
     def __repr__(self) -> str:
         state = "ended" if self._events is not None else "running" if self._folder else "new"
         return f"<TraceRun {'' if self.path is None else str(self.path)!r} {state}>"
-
-
-def _locked(guard: forks.NativeLock) -> None:
-    """Acquire a native lock, and record how long that took if another thread held it."""
-    if not guard.acquire(blocking=False):
-        with tracer.wait("lock", guard.library):
-            guard.acquire()
 
 
 def _record(*values: Any) -> Record:

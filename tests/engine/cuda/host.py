@@ -17,8 +17,13 @@ import llvmlite.binding as llvm
 from dala.gpu.compute.engines.webgpu.cuda.module import WgslModule
 from dala.gpu.compute.engines.webgpu.cuda.ptx import CompiledShader
 from dala.gpu.compute.engines.webgpu.cuda.target import GpuTarget, private_memory
-from dala.gpu.compute.engines.webgpu.cuda.types import U32, WgslArray, WgslVector
-from dala.gpu.compute.engines.webgpu.cuda.values import WgslPlace, WgslValue
+from dala.gpu.compute.engines.webgpu.cuda.types import (
+    U32,
+    WgslArray,
+    WgslPlace,
+    WgslValue,
+    WgslVector,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.cuda.emitter import ShaderEmitter
@@ -278,6 +283,13 @@ class HostApi:
             self.captured.append((ctypes.memmove, target, source, nbytes))
             return
         ctypes.memmove(target, source, nbytes)
+
+    #: The handle of the stream of downloads.
+    back = 78
+
+    def read_back(self, target: int, source: int, nbytes: int) -> float:
+        ctypes.memmove(target, source, nbytes)
+        return self.event()
 
     def copy_rows(self, target: int, source: int, pitch: int, nbytes: int, count: int) -> None:
         for row in range(count):

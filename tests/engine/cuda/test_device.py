@@ -94,7 +94,8 @@ def test_large_transfers_and_a_pipeline(engine):
 
 
 def test_results_outlive_the_device_and_blocks_are_reused(engine, monkeypatch):
-    monkeypatch.setattr(pinned, "PINNED_BYTES", 9 << 20)
+    monkeypatch.setattr(pinned, "PINNED_BYTES", 19 << 19)
+    monkeypatch.setattr(pinned, "AHEAD", 1)
     monkeypatch.setattr(pinned, "PIECE_BYTES", 2 << 20)
     own = WebGPUEngine(engine.adapter)
     api = own.device.native.api
@@ -108,6 +109,8 @@ def test_results_outlive_the_device_and_blocks_are_reused(engine, monkeypatch):
     own.synchronize()
     assert len(api.registered) == 1
     assert own.pinned.take(5 << 20) is None  # too much is in use
+    assert np.array_equal(own.download(storage), data)  # by pieces of 2 MiB
+    assert own.stats()["staging_buffers"] == 0
     late = own.download_async(storage).result()
     assert np.array_equal(late, data)
     own.close()
@@ -137,6 +140,33 @@ def test_plans_that_repeat_become_graphs(engine):
         wanted = a.numpy() @ b.numpy() @ b.numpy()
         np.testing.assert_allclose((other if turn > 4 else out).numpy(), wanted, rtol=1e-5)
     assert launched == [0, 1, 1, 1, 1, 0, 1, 1]
+
+
+def test_work_waits_for_downloads_of_its_buffers_only(engine, monkeypatch):
+    own = WebGPUEngine(engine.adapter)
+    api, ended = own.device.native.api, [False]
+    monkeypatch.setattr(type(api), "reached", lambda self, event: ended[0])
+    read, other = (own.allocate(1 << 20, zero=False) for _ in range(2))
+    own.upload(read, np.full(1 << 20, 7, np.uint8))
+    future = own.download_async(read)
+    own.copy(other, own.allocate(1 << 20, zero=False))
+    own.owner.call(own.device.flush)
+    assert api.order == []
+    for change in (
+        lambda: own.copy(other, read),
+        lambda: own.upload(read, bytes(8)),
+        lambda: own.upload(read, np.zeros(1 << 20, np.uint8)),
+    ):
+        change()
+        own.owner.call(own.device.flush)
+        assert api.order.pop() == ("follow", api.back)
+        assert api.order == []
+    ended[0] = True
+    assert future.result()[:9].tolist() == [7] * 9
+    own.copy(other, read)
+    own.synchronize()
+    assert api.order == []
+    own.close()
 
 
 def test_times_of_dispatches(engine):

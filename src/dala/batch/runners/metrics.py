@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Final
 
+from dala import forks
 from dala.batch.driver import Display
 from dala.batch.tasks import BatchTask, Failed, Result
 
@@ -15,7 +15,7 @@ _SECONDS: Final = [1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1800.0]
 class RayDisplay(Display):
     """A display that counts in Ray's own metrics, too; each machine of the cluster serves them."""
 
-    @cached_property
+    @forks.cached_property
     def _meters(self) -> tuple[Any, Any, Any, Any]:
         from ray.util.metrics import Counter, Gauge, Histogram
 

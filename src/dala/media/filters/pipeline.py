@@ -19,6 +19,7 @@ from dala.media.formats import SAME
 from dala.media.frame import Frame
 from dala.media.images import SourceImage, check_out, host_memory, read, wants_given_dtype
 from dala.resources import Closing
+from dala.trace.recorder import Holding, tracer
 from dala.typing import ImageLike, NDArray, PathLike
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class FramePipeline(Closing):
         """
         call = "process_frame"
         picture = self._picture(frame, width, height, call)
-        with self._lock:
+        with Holding(self._lock, "frame pipeline") if tracer.on else self._lock:
             self._check_open(call)
             listed = isinstance(filters, Sequence) and not isinstance(filters, memoryview)
             self._filters = list(filters) if listed else []

@@ -53,7 +53,7 @@ from dala.media.sources.seconds import Moment
 from dala.media.texture import Texture, TexturePool
 from dala.memory import new_accounts
 from dala.resources import Closing, track, untrack
-from dala.trace.recorder import traced
+from dala.trace.recorder import Holding, traced, tracer
 from dala.typing import ColorLike
 
 AnyNode = TypeVar("AnyNode", bound=Node)
@@ -248,7 +248,8 @@ class Scene(Closing, Layouts, Following, SceneOutput, SceneReport, SceneSounds):
 
     def _reduced_frame(self, time: float | Fraction | None, reduction: int) -> Frame:
         """Return the frame of a time, that many times smaller if nothing needs all its pixels."""
-        with self._lock:  # one frame at a time, and no changes meanwhile
+        # One frame at a time, and no changes meanwhile.
+        with Holding(self._lock, "scene") if tracer.on else self._lock:
             reduction = 1 if self._whole else reduction
             if any(node.remembers for node in self.timed) and not is_real_time():
                 wanted, known = self._number(self._clock.moment(time)), self.number

@@ -51,7 +51,7 @@ from dala.media.video.tracks import TrackGroup, Tracks
 from dala.notices import notify
 from dala.offload import AsyncClosing, LoopWorker, in_event_loop
 from dala.options import takes
-from dala.trace.recorder import OFF, tracer
+from dala.trace.recorder import OFF, Holding, tracer
 from dala.typing import ImageLike, PathLike
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class Writer(AsyncClosing):
         given = frame if isinstance(frame, Frame) else self._to_frame(frame)
         if tracer.on:
             tracer.frame = given.trace_id or tracer.frame
-        with self._writing:
+        with Holding(self._writing, "writer") if tracer.on else self._writing:
             self._append(given, copy)
 
     def _size_of(self, frame: Frame) -> tuple[int, int]:

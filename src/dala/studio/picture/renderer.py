@@ -22,7 +22,7 @@ from dala.studio.document.tab import Tab
 from dala.studio.picture.channels import PictureThread, Publisher
 from dala.studio.picture.moment import RenderedMoment
 from dala.studio.viewer import Viewer
-from dala.trace.recorder import OFF, traced, tracer
+from dala.trace.recorder import OFF, Holding, traced, tracer
 from dala.typing import ImageLike
 
 #: Seconds between messages with statistics, and between measurements of each card.
@@ -206,7 +206,7 @@ class StudioRenderer(PictureThread):
             if tracer.on:
                 tracer.dropped("studio", self.dropped)
             return
-        with self.busy:
+        with Holding(self.busy, "studio") if tracer.on else self.busy:
             time, now = tab.time(), monotonic()
             self._frame = tab.id, self._number(tab)
             asked, self._asked = min(self._asked, now), inf

@@ -26,7 +26,7 @@ from dala.gpu.compute.engines.base import Engine, Runner, Storage
 from dala.gpu.compute.lang.inline import can_inline, inline, pointwise, share_args
 from dala.gpu.compute.lang.ir import Program
 from dala.gpu.compute.params import check_mapping
-from dala.trace.recorder import OFF, tracer
+from dala.trace.recorder import tracer
 from dala.typing import ParamValue
 
 
@@ -162,11 +162,15 @@ class Pass:
     def run(self, engine: Engine) -> None:
         """Run the pass."""
         check_deadline("Pipeline.run")
-        if self.op != "barrier":
-            if tracer.on and engine.queued:
+        if self.op == "barrier":
+            return
+        if tracer.on:
+            if engine.queued:
                 engine.name_work(self.label, tracer.frame)
-            with tracer.span("pass", self.label, device=engine.id) if tracer.on else OFF:
+            with tracer.span("pass", self.label, device=engine.id):
                 self.freeze(engine)()
+        else:
+            self.freeze(engine)()
 
     def run_timed(self, engine: Engine) -> float:
         """Run the pass and return the time it took, in seconds."""

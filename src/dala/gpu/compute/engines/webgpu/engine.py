@@ -241,6 +241,10 @@ class WebGPUEngine(Engine):
         direct = self._read_directly(storage)
         if direct is not None:
             return self.owner.wait(direct)
+        if self.pinned is not None:
+            data = self._host.block(storage.nbytes)
+            if self.pinned.read_large(buffer, data):
+                return memoryview(data)
         futures = [self.owner.promise(self.device.read, buffer, *part, True) for part in parts]
         try:
             data = self._host.block(storage.nbytes)

@@ -48,32 +48,35 @@ class CudaFunction:
     module: Any
 
 
-#: Functions that are called most, by the types of their arguments. The bindings take several times
-#: as long, and give up the GIL, for which a thread that has it may then wait.
+#: Functions that are called most, by the types of their arguments; the bindings take several times
+#: as long. Those that only enqueue keep the GIL, for which they would wait after every call.
 _FAST: Final = {
     "cuLaunchKernel": [ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3],
     "cuGraphLaunch": [ctypes.c_void_p, ctypes.c_void_p],
     "cuEventRecord": [ctypes.c_void_p, ctypes.c_void_p],
-    "cuEventQuery": [ctypes.c_void_p],
 }
+_POLLED: Final = {"cuEventQuery": [ctypes.c_void_p]}
 _NOT_READY: Final = 600
 
 
 class CudaApi:
-    """A GPU's primary context on this thread, and one stream."""
+    """A GPU's primary context on this thread, and its streams."""
 
     def __init__(self, ordinal: int) -> None:
         cu = self._cu = _bindings()
         self._device = self._ask("cuDeviceGet", ordinal)
         self._context = self._ask("cuDevicePrimaryCtxRetain", self._device)
         self.enter()
-        self._stream = self._ask("cuStreamCreate", cu.CUstream_flags.CU_STREAM_NON_BLOCKING)
-        #: The stream's handle, as other libraries take it.
-        self.stream = int(self._stream)
+        self._stream, self._back = (
+            self._ask("cuStreamCreate", cu.CUstream_flags.CU_STREAM_NON_BLOCKING) for _ in range(2)
+        )
+        #: The stream's handle, as other libraries take it, and that of the stream of downloads.
+        self.stream, self.back = int(self._stream), int(self._back)
         self._fast = _driver()
         #: Events to use again.
         self._events: list[int] = []
         self._registered: set[int] = set()
+        self._closed = False
         self._packed = ctypes.create_string_buffer(PARAMETER_BYTES)
         self._bytes = ctypes.c_size_t()
         self._extra = (ctypes.c_void_p * 5)(
@@ -86,10 +89,12 @@ class CudaApi:
         self._ask("cuCtxSetCurrent", self._context)
 
     def close(self) -> None:
-        """Release the stream and the context."""
+        """Release the streams and the context."""
+        self._closed = True
         for address in list(self._registered):
             self.unregister(address)
-        self._ask("cuStreamDestroy", self._stream)
+        for stream in (self._stream, self._back):
+            self._ask("cuStreamDestroy", stream)
         self._ask("cuDevicePrimaryCtxRelease", self._device)
 
     def _ask(self, name: str, *arguments: Any) -> Any:
@@ -135,6 +140,12 @@ class CudaApi:
     def copy(self, target: int, source: int, nbytes: int) -> None:
         """Copy between any memory. What is not pinned may change after the call."""
         self._ask("cuMemcpyAsync", target, source, nbytes, self._stream)
+
+    def read_back(self, target: int, source: int, nbytes: int) -> Any:
+        """Copy to pinned memory on the stream of downloads; return an event at its end."""
+        self.lead(self.back)
+        self._ask("cuMemcpyAsync", target, source, nbytes, self._back)
+        return self._event(self.back)
 
     def copy_rows(self, target: int, source: int, pitch: int, nbytes: int, count: int) -> None:
         """Copy rows of the GPU's memory that are ``pitch`` bytes apart, to one after another."""
@@ -196,7 +207,11 @@ class CudaApi:
             graph = self._ask("cuStreamEndCapture", self._stream)
         made = self._ask("cuGraphInstantiate", graph, 0)
         self._ask("cuGraphDestroy", graph)
-        return CudaGraph(int(made), partial(self._ask, "cuGraphExecDestroy", made))
+        return CudaGraph(int(made), partial(self._drop_graph, made))
+
+    def _drop_graph(self, graph: Any) -> None:
+        if not self._closed:  # else it went with the context
+            self._ask("cuGraphExecDestroy", graph)
 
     def launch_graph(self, graph: CudaGraph) -> None:
         """Do the work of a graph."""
@@ -210,8 +225,11 @@ class CudaApi:
             event = self._ask("cuEventCreate", 0)
             self._ask("cuEventRecord", event, self._stream)
             return event
+        return self._event(self.stream)
+
+    def _event(self, stream: int) -> int:
         handle = self._events.pop() if self._events else int(self._ask("cuEventCreate", 2))
-        self._quickly("cuEventRecord", handle, self.stream)
+        self._quickly("cuEventRecord", handle, stream)
         return handle
 
     def reached(self, event: Any) -> bool:
@@ -272,12 +290,13 @@ def _bindings() -> Any:
 @cache
 def _driver() -> dict[str, Callable[..., int]]:
     """Return the driver's functions that are called most."""
-    library = ctypes.PyDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    file = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
     found: dict[str, Callable[..., int]] = {}
-    for name, kinds in _FAST.items():
-        function = getattr(library, name)
-        function.argtypes = kinds
-        found[name] = function
+    for library, functions in ((ctypes.PyDLL(file), _FAST), (ctypes.CDLL(file), _POLLED)):
+        for name, kinds in functions.items():
+            function = getattr(library, name)
+            function.argtypes = kinds
+            found[name] = function
     return found
 
 

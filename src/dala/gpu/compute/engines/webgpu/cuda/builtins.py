@@ -11,11 +11,12 @@ from dala.gpu.compute.engines.webgpu.cuda.types import (
     BOOL,
     U32,
     WgslScalar,
+    WgslValue,
     WgslVector,
+    constant,
     like,
     scalar_of,
 )
-from dala.gpu.compute.engines.webgpu.cuda.values import WgslValue, constant
 
 Builtin: TypeAlias = "Callable[..., WgslValue]"
 

@@ -25,6 +25,7 @@ from dala.gpu.compute.engines.webgpu.pool import USAGE
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from dala.gpu.compute.engines.cpu.memory import Memory
     from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks
 
 #: Buffers that the host reads, writes, or that hold uniform blocks.
@@ -78,6 +79,8 @@ class CudaGroup:
 
     def __init__(self, entries: list[dict[str, Any]]) -> None:
         self.resources = [entry["resource"] for entry in entries]
+        #: The ids of the buffers.
+        self.ids = {id(resource["buffer"]) for resource in self.resources}
         self.uniform: CudaBuffer = self.resources[-1]["buffer"]
         self.packed: dict[tuple[int, ...], bytes] = {}
 
@@ -220,8 +223,8 @@ class CudaEncoder:
 class CudaQueue:
     """Writes from the host, in order with submits."""
 
-    def __init__(self, api: CudaApi) -> None:
-        self._api = api
+    def __init__(self, device: CudaDevice) -> None:
+        self._device = device
 
     def write_buffer(self, buffer: CudaBuffer, start: int, data: Any) -> None:
         """Write bytes. The data may change after the call."""
@@ -229,8 +232,9 @@ class CudaQueue:
         if buffer.host:
             buffer.memory(buffer.size)[start : start + source.size] = source
             return
+        self._device.wait_for_reads({id(buffer)})
         # Memory that is not pinned is copied before the call returns.
-        self._api.copy(buffer.address + start, source.ctypes.data, source.size)
+        self._device.api.copy(buffer.address + start, source.ctypes.data, source.size)
 
 
 class CudaDevice:
@@ -242,9 +246,18 @@ class CudaDevice:
         self.features = features
         self.clock = CudaClock(api)
         self.destroyed = False
+        #: Plans that were done, the latest last, and their graphs if it was more than once.
+        self.graphs: OrderedDict[tuple[Command, ...], CudaGraph | None] = OrderedDict()
         #: Whether commands that are recorded belong to a plan.
         self.in_plan = False
-        self.queue = CudaQueue(api)
+        self.queue = CudaQueue(self)
+        #: The submits that read buffers back, by the ids of these.
+        self.reading: dict[int, int] = {}
+
+    def wait_for_reads(self, ids: set[int] | None = None) -> None:
+        """Let later work wait for downloads; only if they read some of these buffers."""
+        if self.reading and (ids is None or not self.reading.keys().isdisjoint(ids)):
+            self.api.follow(self.api.back)
 
     def create_buffer(
         self, *, size: int, usage: int, mapped_at_creation: bool = False
@@ -277,6 +290,7 @@ class CudaDevice:
 
     def destroy(self) -> None:
         """Release the context."""
+        self.graphs.clear()
         self.destroyed = True
         self.api.close()
 
@@ -289,15 +303,12 @@ class CudaCalls(PublicCalls):
         self._api = device.api
         #: Submits in flight: the number, what is reached when it is done, and the commands, which
         #: hold what the GPU uses.
-        self._events: deque[tuple[int, Any, CudaCommands]] = deque()
+        self._events: deque[tuple[int, Any, Any]] = deque()
         self._mapped: deque[tuple[int, MapToken]] = deque()
-        #: Plans that were done, the latest last, and their graphs if it was more than once.
-        self._graphs: OrderedDict[tuple[Command, ...], CudaGraph | None] = OrderedDict()
         self._repeats = {self._api.launch, self._api.copy, self._api.clear}
 
     def close(self) -> None:
         self._events.clear()
-        self._graphs.clear()
         self._mapped.clear()
         super().close()
 
@@ -328,6 +339,8 @@ class CudaCalls(PublicCalls):
             encoder.plans.append(len(encoder.commands))
 
     def submit(self, commands: Any) -> int:
+        if self.device.reading:
+            self.device.wait_for_reads(_ids_of(commands))
         made = [c if c[0] is not _LAUNCH else self._launch(*c[1:]) for c in commands.commands]
         at, ends = 0, [*commands.plans, len(made)]
         for begin, end in zip(ends[::2], ends[1::2], strict=False):
@@ -344,7 +357,7 @@ class CudaCalls(PublicCalls):
         if len(plan) < MIN_GRAPH or not self._repeats.issuperset([c[0] for c in plan]):
             _do(plan)
             return
-        graphs = self._graphs
+        graphs = self.device.graphs
         if plan in graphs and graphs[plan] is None:
             graphs[plan] = self._api.capture(partial(_do, plan))
         graph = graphs.setdefault(plan, None)
@@ -357,9 +370,18 @@ class CudaCalls(PublicCalls):
         held.append(graph)  # until its work has ended
         self._api.launch_graph(graph)
 
+    def read_back(self, buffer: CudaBuffer, start: int, memory: Memory, nbytes: int) -> None:
+        """Copy a buffer to pinned memory, while later work goes on that does not use it."""
+        event = self._api.read_back(memory.address, buffer.address + start, nbytes)
+        self.submitted += 1
+        self.device.reading[id(buffer)] = self.submitted
+        self._events.append((self.submitted, event, (buffer, memory)))
+
     def poll(self) -> None:
         while self._events and self._api.reached(self._events[0][1]):
-            self.finished = self._events.popleft()[0]
+            self.finished, _, held = self._events.popleft()
+            if self.device.reading.get(id(held[0])) == self.finished:
+                del self.device.reading[id(held[0])]
         while self._mapped and self._mapped[0][0] <= self.finished:
             self._mapped.popleft()[1].set_done()
 
@@ -380,6 +402,12 @@ class CudaCalls(PublicCalls):
 
     def timestamp_period(self) -> float:
         return 1e-9
+
+
+def _ids_of(commands: CudaCommands) -> set[int]:
+    """Return the ids of all buffers that commands use."""
+    groups = [command[2].ids for command in commands.commands if command[0] is _LAUNCH]
+    return set().union(map(id, commands.held), *groups)
 
 
 def _do(commands: Sequence[Command]) -> None:

@@ -9,14 +9,16 @@ from dala.gpu.compute.engines.webgpu.cuda.types import (
     I32,
     INT,
     WgslArray,
+    WgslPlace,
     WgslScalar,
     WgslStruct,
     WgslType,
+    WgslValue,
     WgslVector,
+    constant,
     like,
     scalar_of,
 )  # fmt: skip
-from dala.gpu.compute.engines.webgpu.cuda.values import WgslPlace, WgslValue, constant
 
 
 class ShaderEmitter:

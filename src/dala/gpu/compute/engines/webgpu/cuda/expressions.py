@@ -12,13 +12,16 @@ from dala.gpu.compute.engines.webgpu.cuda.types import (
     SCALARS,
     U32,
     WgslArray,
+    WgslPlace,
     WgslScalar,
     WgslStruct,
     WgslType,
+    WgslValue,
     WgslVector,
+    constant,
+    literal,
     scalar_of,
 )  # fmt: skip
-from dala.gpu.compute.engines.webgpu.cuda.values import WgslPlace, WgslValue, constant, literal
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.cuda.module import WgslModule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dala.gpu.compute.engines.webgpu.cuda.emitter import ShaderEmitter
 from dala.gpu.compute.engines.webgpu.cuda.expressions import SHORT, SIZES
@@ -12,16 +12,21 @@ from dala.gpu.compute.engines.webgpu.cuda.types import (
     INT,
     SCALARS,
     WgslArray,
+    WgslPlace,
     WgslScalar,
     WgslStruct,
     WgslType,
+    WgslValue,
     WgslVector,
 )  # fmt: skip
-from dala.gpu.compute.engines.webgpu.cuda.values import WgslPlace, WgslValue
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.cuda.expressions import ShaderExpressions
     from dala.gpu.compute.engines.webgpu.cuda.target import GpuTarget
+
+
+#: The longest text of a function that is always inlined.
+INLINED: Final = 8000
 
 
 class WgslVariable(NamedTuple):
@@ -272,4 +277,6 @@ class WgslModule:
         every = ", ".join([*kinds, *self.target.passed(self)])
         result = "void" if body.result is None else body.result.llvm
         lines = "\n".join(["entry:", *body.emitter.head, *body.emitter.lines])
-        return f"define internal {result} @f.{name}({every}) alwaysinline {{\n{lines}\n}}\n"
+        # LLVM decides about long ones, which four pixels call: each copy has to be compiled.
+        how = "alwaysinline" if len(lines) <= INLINED else ""
+        return f"define internal {result} @f.{name}({every}) {how} {{\n{lines}\n}}\n"

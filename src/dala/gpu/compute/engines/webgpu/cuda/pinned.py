@@ -7,6 +7,7 @@ device is closed or lost.
 from __future__ import annotations
 
 import mmap
+from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -16,17 +17,19 @@ import numpy as np
 from dala.errors import DeviceError
 from dala.gpu.compute.engines.cpu.memory import REUSE_FROM, Array, HostMemory, Memory, address_of
 from dala.gpu.compute.engines.webgpu.copying import copy_bytes
+from dala.gpu.compute.engines.webgpu.cuda.device import CudaCalls
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.cuda.api import CudaApi
-    from dala.gpu.compute.engines.webgpu.device import NativeDevice
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
     from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer
 
 #: The most bytes that are registered at a time.
 PINNED_BYTES: Final = 512 << 20
-#: Larger uploads are cut: the GPU copies a piece while the next is filled.
-PIECE_BYTES: Final = 64 << 20
+#: Larger transfers are cut: the GPU copies a piece while the host copies another.
+PIECE_BYTES: Final = 16 << 20
+#: The pieces that the GPU may copy at a time.
+AHEAD: Final = 2
 
 
 class _Full(Exception):
@@ -54,9 +57,11 @@ class PinnedMemory(HostMemory):
         self._api: CudaApi = engine.device.native.api
         #: Bytes of the regions by address.
         self._regions: dict[int, int] = {}
+        #: The submits of uploads that may be under way; for the owner's thread only.
+        self._sent: deque[int] = deque()
 
     def write(self, buffer: DeviceBuffer, data: memoryview) -> None:
-        """Upload bytes. The GPU copies them while the thread goes on."""
+        """Upload bytes. The GPU copies the last ones while the thread goes on."""
         for start in range(0, data.nbytes, PIECE_BYTES):
             piece = data[start : start + PIECE_BYTES]
             memory = self.take(piece.nbytes)
@@ -64,14 +69,55 @@ class PinnedMemory(HostMemory):
                 self._owner.call(self._device.write, buffer, piece, start)
                 continue
             copy_bytes(memory.array, np.frombuffer(piece, np.uint8))
-            self._owner.post(_write, self._device, memory, buffer, start)
+            self._owner.call(self._write, memory, buffer, start)
 
-    def read(self, buffer: DeviceBuffer, nbytes: int) -> Future[memoryview] | None:
+    def _write(self, memory: Memory, buffer: DeviceBuffer, start: int) -> None:
+        device, size = self._device, memory.array.size
+        native = device.native_buffer(buffer)
+        device.encoder().copy_buffer_to_buffer(memory, 0, native, start, -(-size // 4) * 4)
+        device.uploaded += size
+        device.flush()
+        self._sent.append(device.calls.submitted)
+        if len(self._sent) > AHEAD:  # few blocks are used again and again, and stay in the cache
+            device.wait_for(self._sent.popleft())
+
+    def read(self, buffer: DeviceBuffer, nbytes: int, start: int = 0) -> Future[memoryview] | None:
         """Download bytes; return None if they are few, or too many are on the way."""
         memory = self.take(nbytes)
         if memory is None:
             return None
-        return self._owner.promise(_read, self._device, memory, buffer)
+        return self._owner.promise(self._read, memory, buffer, start)
+
+    def _read(
+        self, memory: Memory, buffer: DeviceBuffer, start: int, future: Future[memoryview]
+    ) -> None:
+        device, size = self._device, memory.array.size
+        native = device.native_buffer(buffer)
+        device.flush()
+        assert isinstance(device.calls, CudaCalls)
+        device.calls.read_back(native, start, memory, size)
+        device.downloaded += size
+        device.sync(future, memoryview(memory.view()))
+
+    def read_large(self, buffer: DeviceBuffer, data: Array) -> bool:
+        """Download to memory of the host by pieces; return False if too many are on the way."""
+        ahead: deque[tuple[int, Future[memoryview]]] = deque()
+        for start in range(0, data.size, PIECE_BYTES):
+            future = self.read(buffer, min(PIECE_BYTES, data.size - start), start)
+            if future is None:
+                break
+            ahead.append((start, future))
+            if len(ahead) > AHEAD:
+                self._copy(data, *ahead.popleft())
+        else:
+            start = data.size
+        while ahead:
+            self._copy(data, *ahead.popleft())
+        return start == data.size
+
+    def _copy(self, data: Array, start: int, future: Future[memoryview]) -> None:
+        piece = np.frombuffer(self._owner.wait(future), np.uint8)
+        copy_bytes(data[start : start + piece.size], piece)
 
     def take(self, nbytes: int) -> Memory | None:
         """Return a block, or None if it is small or too much is in use."""
@@ -99,19 +145,3 @@ class PinnedMemory(HostMemory):
         address = address_of(np.frombuffer(region, np.uint8))
         del self._regions[address]
         self._owner.post_from_finalizer(self._api.unregister, address, region)
-
-
-def _write(device: NativeDevice, memory: Memory, buffer: DeviceBuffer, start: int) -> None:
-    native, size = device.native_buffer(buffer), memory.array.size
-    device.encoder().copy_buffer_to_buffer(memory, 0, native, start, -(-size // 4) * 4)
-    device.uploaded += size
-    device.flush()
-
-
-def _read(
-    device: NativeDevice, memory: Memory, buffer: DeviceBuffer, future: Future[memoryview]
-) -> None:
-    native, size = device.native_buffer(buffer), memory.array.size
-    device.encoder().copy_buffer_to_buffer(native, 0, memory, 0, size)
-    device.downloaded += size
-    device.sync(future, memoryview(memory.view()))

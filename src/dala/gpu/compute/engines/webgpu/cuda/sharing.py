@@ -150,6 +150,7 @@ def _lend(device: NativeDevice, buffer: DeviceBuffer, stream: int) -> PoolSlot:
     device.native_buffer(buffer)  # raises if it has no memory
     slot = buffer.slot
     assert slot is not None, buffer
+    device.native.wait_for_reads()
     if stream != -1:
         device.native.api.lead(stream or dlpack.DEFAULT_STREAM)
     slot.lent += 1

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dala.gpu.compute.engines.webgpu.cuda.expressions import ShaderExpressions
-from dala.gpu.compute.engines.webgpu.cuda.types import INT, WgslArray, WgslType
-from dala.gpu.compute.engines.webgpu.cuda.values import WgslPlace, WgslValue
+from dala.gpu.compute.engines.webgpu.cuda.types import (
+    INT,
+    WgslArray,
+    WgslPlace,
+    WgslType,
+    WgslValue,
+)
 
 
 class ShaderStatements(ShaderExpressions):

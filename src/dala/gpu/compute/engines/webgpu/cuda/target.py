@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dala.gpu.compute.engines.webgpu.cuda.types import U32, WgslArray, WgslVector
-from dala.gpu.compute.engines.webgpu.cuda.values import WgslPlace, WgslValue, constant
+from dala.gpu.compute.engines.webgpu.cuda.types import (
+    U32,
+    WgslArray,
+    WgslPlace,
+    WgslValue,
+    WgslVector,
+    constant,
+)
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.cuda.emitter import ShaderEmitter
