@@ -134,10 +134,10 @@ class BrowserPresenter(Presenter):
         if frame is None:
             with tracer.span("present", self.kind) if tracer.on else OFF:
                 frame = self.take_frame()
+                self.count_frame()
             with self._changed:
                 if self._number == number:
                     self._frame = frame
-                    self.shown += 1
                 self._copies.append(weakref.ref(frame))
         height, width = frame.shape[:2]
         return HttpResponse(

@@ -242,7 +242,7 @@ class CPUEngine(Engine):
         self,
         key: tuple[Hashable, ...],
         text: Callable[[], str],
-        call: str = "cpu",
+        call: str,
         *,
         unrolled: bool = False,
     ) -> Code:

@@ -318,7 +318,8 @@ class WebGPUEngine(Engine):
         try:
             add = self.device.pipelines.add
             with tracer.span("compile", what.removesuffix("; its WGSL")) if tracer.on else OFF:
-                return self.owner.call(add, source, inputs, block, checks, flagged)
+                module = self.device.calls.translate(source, checks)
+                return self.owner.call(add, source, inputs, block, checks, flagged, module)
         except DeviceError as error:
             lines = (f"{n:4} {line}" for n, line in enumerate(source.splitlines(), 1))
             error.add_note("\n".join([f"{what}:", *lines]))

@@ -71,7 +71,7 @@ class Native:
         self.shared = self.params[-2:] == ["start", "end"]
         if cached is None:
             exports = ("all", "body") if self.shared else ("all",)
-            with tracer.span("compile", "native code") if tracer.on else OFF:
+            with tracer.span("compile", f"{self.name}, native code") if tracer.on else OFF:
                 self.code: Code = compiler.compile(self.text, exports)
             if key is not None:
                 store_code(key, compiler, self._emitted, exports)
