@@ -13,6 +13,7 @@ import pytest
 
 from dala.cli import main
 from dala.media import Frame, audio, video
+from dala.media.notices import MediaNotice
 
 av = pytest.importorskip("av")
 
@@ -132,6 +133,13 @@ def test_concat(folder, tmp_path, capsys):
         assert word in report["reason"]
     assert report["frames"] == 60
     assert numbers(out)[:50] == [*range(40), *range(0, 20, 2)]
+
+
+def test_a_gif_of_a_part(folder, tmp_path, capsys):
+    out = tmp_path / "part.gif"
+    with pytest.warns(MediaNotice, match="gif has no sound; that of .* is left out"):
+        report = run(capsys, "cut", folder / "a.mp4", "--from", "1", "--to", "1.5", "-o", out)
+    assert (report["frames"], numbers(out)) == (5, [*range(10, 15)])
 
 
 def test_the_sound_alone(folder, tmp_path, capsys):

@@ -16,6 +16,7 @@ from dala.batch.jobs import BatchJob
 from dala.batch.video.work import encoder_settings
 from dala.cli.common.chain import params
 from dala.media import Scene, audio, gpu, live, video
+from dala.media.audio.effects import EFFECTS
 from dala.media.scene.file.load import schema
 from dala.media.scene.file.save import scene_to_dict
 from dala.media.scene.nodes.effect import params_object
@@ -31,6 +32,7 @@ scene = Scene(8, 8, device="cpu")
 box = scene.add_overlay(color="red", size=(4, 4))
 beep, voice = (scene.add_audio(audio.tone(440, 0.1, rate=8000)) for _ in range(2))
 bars = samples.video("bars")
+tone = audio.tone(440, 0.1, rate=8000)
 film = scene.add_video([np.zeros((4, 4, 3), np.uint8)] * 2)
 picture = np.zeros((4, 4, 3), np.uint8)
 videos = batch.videos("in.mp4", out="a.mp4", chain=["invert"], device="cpu")
@@ -55,6 +57,9 @@ calls = {
     "Scene.follow": (Scene.follow, lambda **o: scene.follow(box, Target(), **o)),
     "Scene.duck": (Scene.duck, lambda **o: scene.duck(beep, under=voice, **o)),
     "Scene.level": (Scene.level, lambda **o: scene.level(beep, **o)),
+    "Scene.side_by_side": (Scene.side_by_side, lambda **o: scene.side_by_side([box], **o)),
+    "Scene.stack": (Scene.stack, lambda **o: scene.stack([box], **o)),
+    "Scene.grid": (Scene.grid, lambda **o: scene.grid([box], **o)),
     "live.open": (live.open, lambda **o: live.open("udp://127.0.0.1:9", (64, 64), **o)),
     "live.send": (live.send, lambda **o: live.send(bars, "udp://127.0.0.1:9", **o)),
     "batch.videos": (
@@ -74,6 +79,7 @@ calls = {
     ),
     "draw": (Detections.draw, lambda **o: Detections().draw(picture, **o)),
     "watch": (ml.watch, lambda **o: ml.watch(film, "blazeface", **o)),
+    **{f"Audio.{name}": (getattr(audio.Audio, name), getattr(tone, name)) for name in EFFECTS},
     "FaceHider": (ml.FaceHider, lambda **o: ml.FaceHider(**o)),
 }
 

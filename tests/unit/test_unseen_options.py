@@ -34,6 +34,7 @@ CALLS = {
     "dala.media.scene.options": {
         "RenderOptions": ["Scene.render_to"],
         "FollowOptions": ["Scene.follow"],
+        "LayoutOptions": ["Scene.side_by_side", "Scene.stack", "Scene.grid"],
         "DuckOptions": ["Scene.duck"],
         "LevelOptions": ["Scene.level"],
     },
@@ -52,6 +53,10 @@ CALLS = {
         "ModelJobOptions": ["batch.detect", "batch.classify", "batch.faces"],
         "ClassifyJobOptions": ["batch.classify"],
     },
+    "dala.media.audio.effects": {
+        f"{name.capitalize()}Options": [f"Audio.{name}"]
+        for name in ("compressor", "limiter", "eq", "echo", "denoise")
+    },
     "dala.studio.home.rendering": {"StudioOptions": []},
 }
 GROUPS = {group: calls for groups in CALLS.values() for group, calls in groups.items()}
@@ -66,7 +71,10 @@ COMMANDS = {
     **dict.fromkeys(CALLS["dala.batch.options"], ("batch",)),
 }
 #: The groups whose options are keys of scene files.
-KEYS = {"FollowOptions": "follows", "DuckOptions": "ducks", "LevelOptions": "animations"}
+KEYS = {
+    "FollowOptions": "follows", "DuckOptions": "ducks", "LevelOptions": "animations",
+    "LayoutOptions": "layouts",
+}  # fmt: skip
 #: A parameter of a filter and a property of a node: texts of their modules, and what replaces them.
 OTHERS = {
     "dala.gpu.compute.kernels.color": {
@@ -147,6 +155,21 @@ def found(tmp_path_factory):
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
+
+
+def test_every_group_of_the_package_is_one_of_these():
+    sources = (ROOT / "src" / "dala").rglob("*.py")
+    found = {
+        node.name
+        for path in sources
+        if "= option(" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef)
+        for row in node.body
+        if isinstance(row, ast.AnnAssign) and isinstance(row.value, ast.Call)
+        if ast.unparse(row.value.func) == "option"
+    }
+    assert found - set(GROUPS) == {"DeviceOptions"}
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -283,7 +283,7 @@ def test_interrupt_ends_the_wait_for_a_compilation(monkeypatch):
 
 def test_compiled_kernels_run_while_another_compiles(monkeypatch):
     engine = CPUEngine(compiler=Jit(ObjectCache(None)), threads=ThreadPool(1))
-    quick = engine.code_for(("quick",), lambda: module("1.0"))
+    quick = engine.code_for(("quick",), lambda: module("1.0"), "quick")
     release, started = threading.Event(), threading.Event()
     real = engine._jit.compile_new
 
@@ -293,10 +293,12 @@ def test_compiled_kernels_run_while_another_compiles(monkeypatch):
         return real(*args, **options)
 
     monkeypatch.setattr(engine._jit, "compile_new", slow)
-    thread = threading.Thread(target=engine.code_for, args=(("slow",), lambda: module("2.0")))
+    thread = threading.Thread(
+        target=engine.code_for, args=(("slow",), lambda: module("2.0"), "slow")
+    )
     thread.start()
     assert started.wait(60)
-    assert engine.code_for(("quick",), lambda: module("1.0")) is quick
+    assert engine.code_for(("quick",), lambda: module("1.0"), "quick") is quick
     release.set()
     thread.join(60)
 

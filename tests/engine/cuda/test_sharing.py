@@ -186,6 +186,7 @@ def test_capsules_that_nobody_takes_are_released(engine):
     settle(engine)
     assert lent.slot.lent == 0
     assert np.from_dlpack(buffer, device="cpu").tolist() == list(range(8))
+    assert np.from_dlpack(buffer).tolist() == list(range(8))
 
 
 def test_the_interface_of_cuda_arrays(engine):

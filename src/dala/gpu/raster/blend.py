@@ -100,16 +100,13 @@ def over_pixels(pixels: Array[u32], places: Array[i32], count: i64, color: u32) 
 @native(inline=False)
 def over_block(
     pixels: Array[u32], at: i64, width: i64, source: Array[u32], first: i64, stride: i64,
-    count: i64, rows: i64, ahead: i64,
+    count: i64, rows: i64,
 ) -> i64:  # fmt: skip
     """Composite rows of whole vectors over opaque pixels; return how many pixels were opaque.
 
     Stops at the first vector with other pixels. Calls nothing, so that constants stay in registers.
-    Prefetches from the pixel ``ahead`` on, where the next block will be drawn.
     """
     for row in serial(rows):
-        for part in static((0, 16, 31)):
-            prefetch(pixels, ahead + row * width + part)
         for k in serial(0, count, 16):
             d = load(pixels, at + row * width + k, 16)
             if any_of(d < OPAQUE):

@@ -300,14 +300,8 @@ def fill_triangle(
 
 
 @native(inline=False)
-def sprite(
-    on: DrawTarget, atlas: Array[u32], start: i64, w: i64, h: i64, x: i64, y: i64, ahead: i64
-) -> None:
-    """Draw rows of the atlas, one to one.
-
-    Meanwhile the memory of the next sprite's target, from the pixel ``ahead`` on, is prefetched:
-    scattered sprites would otherwise spend more than half of the time on cache misses.
-    """
+def sprite(on: DrawTarget, atlas: Array[u32], start: i64, w: i64, h: i64, x: i64, y: i64) -> None:
+    """Draw rows of the atlas, one to one."""
     x0, y0, x1, y1 = damaged(on.frame, on.damage, x, y, x + w, y + h, True)
     pixels, width = on.pixels, on.frame.width
     at = y0 * width + x0
@@ -316,9 +310,7 @@ def sprite(
     row = 0
     while row < y1 - y0 and full > 0:
         place, word = at + row * width, source + row * w
-        done = over_block(
-            pixels, place, width, atlas, word, w, full, y1 - y0 - row, ahead + row * width
-        )
+        done = over_block(pixels, place, width, atlas, word, w, full, y1 - y0 - row)
         row += done // full
         if row < y1 - y0:  # the rest of a row that is not fully opaque
             for k in serial(done % full, full, 16):

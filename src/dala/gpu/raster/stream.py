@@ -55,8 +55,6 @@ DRAWN: Final = tuple(
 SPRITES: Final = 1
 FAMILIES: Final = {opcode: bit for opcode, bit, *_ in DRAWN if bit} | {BLIT: SPRITES}
 ALL: Final = sum(FAMILIES.values())
-#: Commands of a band from which on all its memory is prefetched.
-PREFETCH_COMMANDS: Final = 300
 #: Commands that are inspected for the families in use.
 SAMPLED_COMMANDS: Final = 64
 
@@ -339,9 +337,6 @@ def execute(
         frame.y0 = max(frame.y0, top)
         frame.y1 = max(min(frame.y1, low), frame.y0)  # empty where the clip misses the band
         at, last = 0, i64(picks[0])
-        if last >= PREFETCH_COMMANDS:  # most of its memory is needed
-            for i in serial(top * width, low * width, 16):
-                prefetch(pixels, i)
     on = DrawTarget(pixels, frame, damage, widths)
     code = END
     while True:
@@ -373,13 +368,7 @@ def execute(
                 start, wide = i64(slots[found + 1]), slots[found + 2]
                 w, h = i64(wide & 0xFFFFFFFF), i64(wide >> 32)
                 x, y = read_i32(data, at + 9), read_i32(data, at + 13)
-                ahead = 0
-                after = at + length
-                if banded and k < last:
-                    after = i64(picks[k + 1])
-                if after + length <= size:
-                    ahead = read_i32(data, after + 13) * width + read_i32(data, after + 9)
-                sprite(on, atlas, start, w, h, x, y, ahead)
+                sprite(on, atlas, start, w, h, x, y)
             elif not add_fault(faults, opcode, at, id):
                 code = FULL
                 break

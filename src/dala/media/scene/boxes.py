@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from dala.errors import ParameterError
@@ -113,7 +114,7 @@ def container_size(node: Node) -> tuple[float, float]:
     return node.parent.canvas
 
 
-def cells(count: int, columns: int, area: Box, gap: float) -> list[Box]:
+def cells(count: int, columns: int, area: Sequence[float], gap: float) -> list[Box]:
     """Return boxes of equal size in rows from the top left; an incomplete last row is centered.
 
     Edges are on pixel boundaries, so that neighbors without a gap leave no seam. Some boxes are

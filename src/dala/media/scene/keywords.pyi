@@ -40,6 +40,12 @@ class FollowKeywords(TypedDict, total=False):
     hold: float
     fade: float
 
+class LayoutKeywords(TypedDict, total=False):
+    """Options of ``LayoutOptions``."""
+
+    area: Sequence[float] | None
+    fit: str | None
+
 class DuckKeywords(TypedDict, total=False):
     """Options of ``DuckOptions``."""
 

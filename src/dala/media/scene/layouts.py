@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Unpack
 
 from dala.arguments import Integer, items_of
 from dala.errors import ParameterError
 from dala.media.scene.boxes import Box, cells
 from dala.media.scene.builder import NodeBuilder
-from dala.media.scene.nodes.property_types import NumberType, TupleType
+from dala.media.scene.options import LayoutOptions
+from dala.options import takes
 
 if TYPE_CHECKING:
+    from dala.media.scene.keywords import LayoutKeywords
     from dala.media.scene.nodes.node import Node
 
 #: Node types that ``grid`` arranges if it is given a number of cells.
 _ARRANGED: Final = ("video", "image", "scene", "group")
-_GAP: Final = NumberType(0.0)
-_AREA: Final = TupleType("left, top, width, height", *[NumberType()] * 4)
 
 
 class Layouts(NodeBuilder):
@@ -57,48 +57,40 @@ class Layouts(NodeBuilder):
             found.update(size=before)  # change both or neither
             raise
 
+    @takes(LayoutOptions)
     def side_by_side(
-        self,
-        nodes: Sequence[Node | str],
-        gap: float = 0,
-        *,
-        area: Sequence[float] | None = None,
-        fit: str | None = None,
+        self, nodes: Sequence[Node | str], gap: float = 0, **given: Unpack[LayoutKeywords]
     ) -> list[Box]:
         """Arrange nodes side by side, equally wide; return their boxes.
 
         Args:
             nodes: the nodes or their ids, left to right.
             gap: pixels between them.
-            area: (left, top, width, height); by default the whole scene.
-            fit: the fit of all nodes; by default each keeps its own.
         """
         found = self._find_all(nodes, "side_by_side")
-        return self._arrange("side_by_side", found, len(found), len(found), gap, area, fit)
+        return self._arrange("side_by_side", found, len(found), len(found), gap, given)
 
+    @takes(LayoutOptions)
     def stack(
-        self,
-        nodes: Sequence[Node | str],
-        gap: float = 0,
-        *,
-        area: Sequence[float] | None = None,
-        fit: str | None = None,
+        self, nodes: Sequence[Node | str], gap: float = 0, **given: Unpack[LayoutKeywords]
     ) -> list[Box]:
         """Arrange nodes from top to bottom, equally high; return their boxes.
 
-        The arguments are those of :meth:`side_by_side`.
+        Args:
+            nodes: the nodes or their ids, from the top.
+            gap: pixels between them.
         """
         found = self._find_all(nodes, "stack")
-        return self._arrange("stack", found, len(found), 1, gap, area, fit)
+        return self._arrange("stack", found, len(found), 1, gap, given)
 
+    @takes(LayoutOptions)
     def grid(
         self,
         nodes: int | Sequence[Node | str],
         gap: float = 0,
         *,
         columns: int | None = None,
-        area: Sequence[float] | None = None,
-        fit: str | None = None,
+        **given: Unpack[LayoutKeywords],
     ) -> list[Box]:
         """Arrange nodes in rows of equal cells; return the cells as (left, top, width, height).
 
@@ -107,8 +99,6 @@ class Layouts(NodeBuilder):
                 scene's videos, images, groups and scenes in the order they were added.
             gap: pixels between cells.
             columns: cells per row; by default about as many as rows.
-            area: (left, top, width, height); by default the whole scene.
-            fit: the fit of all nodes; by default each keeps its own.
         """
         if isinstance(nodes, int) and not isinstance(nodes, bool):
             count = nodes
@@ -120,7 +110,7 @@ class Layouts(NodeBuilder):
             count = len(found)
         wide = math.ceil(math.sqrt(count)) if columns is None else columns
         Integer(1).check("grid", "columns", wide)
-        return self._arrange("grid", found, count, wide, gap, area, fit)
+        return self._arrange("grid", found, count, wide, gap, given)
 
     # arguments --------------------------------------------------------------------------------
     def _find_all(self, nodes: int | Sequence[Node | str], call: str) -> list[Node]:
@@ -132,14 +122,14 @@ class Layouts(NodeBuilder):
 
     def _arrange(
         self, call: str, nodes: Sequence[Node], count: int, columns: int, gap: float,
-        area: Sequence[float] | None, fit: str | None,
+        given: LayoutKeywords,
     ) -> list[Box]:  # fmt: skip
         """Move nodes into equal cells; return the cells."""
-        size = float(self.scene_of().width), float(self.scene_of().height)
-        box = (0.0, 0.0, *size) if area is None else _AREA.check(call, "area", area)
-        found = cells(count, columns, box, _GAP.check(call, "gap", gap))
+        options = LayoutOptions.checked(call, {"gap": gap, **given})
+        box = options.area or (0.0, 0.0, self.scene_of().width, self.scene_of().height)
+        found = cells(count, columns, box, options.gap)
         for node, cell in zip(nodes, found, strict=False):
-            if fit is not None:
-                node.set("fit", fit)
+            if options.fit is not None:
+                node.set("fit", options.fit)
             node.place(*cell)
         return found

@@ -15,6 +15,7 @@ from dala.errors import ParameterError
 from dala.media.frame import TIME_BASE
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.json_types import Field, JsonBoolean, OneOf, PositiveNumber
+from dala.media.scene.nodes.node import FITS
 from dala.media.sources.seconds import Moment, to_fraction
 from dala.media.video.options import EncoderOptions
 from dala.options import Options, option
@@ -204,6 +205,9 @@ class _ScaleType(t.PropertyType):
 
 #: The largest scale of a node that follows.
 LARGEST_SCALE: Final = 1e4
+_AREA: Final = t.TupleType(
+    "left, top, width, height", *[t.NumberType()] * 2, *[t.NumberType(0.0)] * 2
+)
 _OFFSET: Final = t.TupleType("dx, dy", t.NumberType(), t.NumberType())
 _HERTZ: Final = t.NumberType(0, 24000, unit="Hz")
 _BAND: Final = t.TupleType(
@@ -249,6 +253,23 @@ class FollowOptions(Options):
     )
     hold: float = option(t.NumberType(0.0), 0.0, "Seconds for which a lost target counts as found.")
     fade: float = option(t.NumberType(0.0), 0.3, "Seconds of fading out.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayoutOptions(Options):
+    """The options of ``side_by_side``, ``stack`` and ``grid``.
+
+    Args:
+        gap: pixels between boxes.
+        area: (left, top, width, height); by default the whole scene.
+        fit: the fit of all nodes; by default each keeps its own.
+    """
+
+    gap: float = option(t.NumberType(0.0), 0, "Pixels between boxes.", named=True)
+    area: Sequence[float] | None = option(
+        _AREA, None, "[left, top, width, height]; by default the whole scene."
+    )
+    fit: str | None = option(t.ChoiceType(FITS), None, "The fit of all nodes.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,7 +61,7 @@ export function Toolbar(): JSX.Element {
         disabled={!current}
         onClick={() => zoomTo(1 / (devicePixelRatio || 1))}
       >
-        {percent} %
+        {current ? percent : "–"} %
       </button>
       <button type="button" class="icon-button" aria-label="Zoom in" title="Zoom in (+)" disabled={!current} onClick={() => zoomBy(1.5)}>
         +

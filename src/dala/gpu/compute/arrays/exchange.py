@@ -50,7 +50,9 @@ class ExchangedArray:
     # Options depend on the consumer's DLPack version; NumPy checks those of the host's memory.
     def __dlpack__(self, **options: Any) -> CapsuleType:
         sharing, device = self.engine.sharing, options.get("dl_device")
-        if sharing is None or (device is not None and device[0] != _CUDA):
+        # NumPy leaves the device open, and has no stream: it takes the host's memory only.
+        host = "dl_device" in options and (device or "stream" not in options)
+        if sharing is None or (host and not (device and device[0] == _CUDA)):
             return self.numpy().__dlpack__(**options)
         options.pop("dl_device", None)
         if options.pop("copy", None):

@@ -18,11 +18,11 @@ from dala.media.scene.file.follows import FOLLOW
 from dala.media.scene.nodes import builtin as builtin
 from dala.media.scene.nodes import json_types as j
 from dala.media.scene.nodes.effect import params_object
-from dala.media.scene.nodes.node import FITS, Node
+from dala.media.scene.nodes.node import Node
 from dala.media.scene.nodes.paints import JSON_GRADIENT
 from dala.media.scene.nodes.registry import NODE_TYPES
 from dala.media.scene.nodes.video import RATE
-from dala.media.scene.options import DuckOptions, LevelOptions, fields_of
+from dala.media.scene.options import DuckOptions, LayoutOptions, LevelOptions, fields_of
 from dala.media.sources.easing import EASINGS, easing
 
 #: The version of the format that is written, and the newest that is read.
@@ -184,13 +184,8 @@ LAYOUT: Final[dict[str, j.Field]] = {
         "Ids in order; for a grid also the number of cells.",
         required=True,
     ),
-    "gap": j.Field(_LENGTH, "Pixels between boxes."),
     "columns": j.Field(j.JsonNumber(1, 10_000, integer=True), "Number of columns of a grid."),
-    "area": j.Field(
-        j.FixedList("[left, top, width, height]", _NUMBER, _NUMBER, _LENGTH, _LENGTH),
-        "[left, top, width, height]; by default the whole scene.",
-    ),
-    "fit": j.Field(j.JsonChoice(FITS), "The fit of all nodes."),
+    **fields_of(LayoutOptions),
 }
 
 

@@ -35,7 +35,9 @@ _TIMES: Final = ("start", "end")
 #: clocks of inner scenes move shorter times to the next frame.
 _JUST: Final = Fraction(1, 10**6)
 #: The names of ``resize``, "none", and "fill", another name of "stretch".
-FITS: Final = ("stretch", "contain", "cover", "pad", "none", "fill", "letterbox", "crop")
+FITS: Final[tuple[str, ...]] = (
+    "stretch", "contain", "cover", "pad", "none", "fill", "letterbox", "crop"
+)  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)

@@ -181,7 +181,7 @@ class VideoInput:
             raise self._hardware_refused("it has no decoder for this codec")
         try:
             made = self._set_up(av.CodecContext.create(codec, "r", hwaccel=self._hardware()))
-            made.extradata, made.width, made.height = like.extradata, like.width, like.height
+            made.extradata = like.extradata
             if not self.source.live:  # these decoders have no software to fall back to: try one
                 with self.source.open(self.options.timeout) as trial:
                     for packet in trial.demux(trial.streams[self.stream.index]):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dala.errors import ParameterError, VideoError, counted
+from dala.media.video.animated.facts import animation_kind
 from dala.media.video.files import open as open_video
 from dala.media.video.files import open_writer
 from dala.media.video.joining.packets import (
@@ -19,6 +20,7 @@ from dala.media.video.joining.packets import (
 from dala.media.video.joining.smart import Unfit, smart_cut
 from dala.media.video.options import EncodeOptions, EncoderOptions
 from dala.media.video.tracks import Tracks
+from dala.notices import notify
 from dala.typing import PathLike
 
 _CALL: Final = "video.cut"
@@ -123,7 +125,9 @@ def _encode(
         zero = first.time or Fraction(0)
         reader.seek(zero + start)
         sound = None
-        if audio and reader.has_audio:
+        if audio and reader.has_audio and (kind := animation_kind(out, options.codec)):
+            notify(f"{out}: {kind} has no sound; that of {reader.name} is left out.")
+        elif audio and reader.has_audio:
             length = None if end is None else end - start
             sound = Tracks(reader.source, _CALL, to_zero=True, offset=-start, length=length)
         step = 1 / (reader.fps or Fraction(25))

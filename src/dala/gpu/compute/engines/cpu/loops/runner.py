@@ -91,10 +91,13 @@ def plan_rows(
 def rows_runner(engine: CPUEngine, planned: PlannedChain, key: tuple[Hashable, ...]) -> Runner:
     """Return the runner of a chain; ``key`` identifies its programs."""
     described = tuple(_described(s) for s in planned.plan.stages)
+    named = [s.analysis.program.name if s.analysis else "blur" for s in planned.plan.stages
+             if s.analysis or s.blur]  # fmt: skip
+    call = " > ".join(dict.fromkeys(named)) or "a copy of rows"
 
     def make(stream: bool) -> Runner:
         full_key = ("rows", key, described, planned.pointers, planned.plan.stack_bytes, stream)
-        code = engine.code_for(full_key, lambda: rows_text(engine, planned, stream=stream))
+        code = engine.code_for(full_key, lambda: rows_text(engine, planned, stream=stream), call)
         return _runner(engine, planned, code)
 
     if not (engine.machine.streams and planned.large):
