@@ -118,8 +118,9 @@ def takes_value(option):
                         "the aspect, got 'x'."),
     (["--resize", "9x9,antialias=maybe"],
      "--resize: antialias must be true or false, got 'maybe'."),
-    (["--chroma_key", "green"],
-     "--chroma_key: key must be 3 numbers with colons between, such as 1:1:1, got 'green'."),
+    (["--chroma_key", "greeen"],
+     "--chroma_key: key must be a color such as red or #f80, or 3 numbers with colons between, "
+     "such as 1:1:1, got 'greeen'."),
     (["--curves", "0:1:2"],
      "--curves: master must be points x:y:x:y.., such as 0:0:0.5:0.6:1:1, got '0:1:2'."),
     (["--grayscale", "lots"], "--grayscale: takes no value, got 'lots'."),

@@ -60,7 +60,7 @@ def test_video_errors(tmp_path, capsys):
     out = tmp_path / "out.mp4"
     assert "OUT must be a video such as out.mp4" in fails(capsys, first, "out.png", "--sepia")
     assert fails(capsys, first, "out.png", "--sepia").endswith("facts.md.\n")
-    assert fails(capsys, first, "out.mp3", "--sepia").endswith("sound.md.\n")
+    assert fails(capsys, first, "out.mp3", "--sepia").endswith(f"dala cut {first} -o out.mp3.\n")
     assert "is not overwritten" in fails(capsys, first, first, "--sepia")
     assert "cut.mp4" in fails(capsys, cut, out, "--sepia")
     assert "no.mp4" in fails(capsys, tmp_path / "no.mp4", out, "--sepia")

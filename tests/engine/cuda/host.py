@@ -39,7 +39,7 @@ declare ptr @llvm.coro.free(token, ptr)
 declare void @llvm.coro.resume(ptr)
 declare void @llvm.coro.destroy(ptr)
 declare i1 @llvm.coro.done(ptr)
-declare ptr @malloc(i64)
+declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
@@ -155,9 +155,11 @@ class Host(GpuTarget):
         return f"""{_COROUTINES}
 define ptr @main({given}) presplitcoroutine {{
 entry:
-  %id = call token @llvm.coro.id(i32 0, ptr null, ptr null, ptr null)
+  %id = call token @llvm.coro.id(i32 64, ptr null, ptr null, ptr null)
   %size = call i64 @llvm.coro.size.i64()
-  %memory = call ptr @malloc(i64 %size)
+  %more = add i64 %size, 63
+  %whole = and i64 %more, -64
+  %memory = call ptr @aligned_alloc(i64 64, i64 %whole)
   %handle = call ptr @llvm.coro.begin(token %id, ptr %memory)
 {lines}
 finish:

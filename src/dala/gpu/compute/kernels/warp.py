@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -29,6 +29,11 @@ _SAMPLING = (
 )
 
 
+def _by_matrix(size: int) -> tuple[Parameter, ...]:
+    matrix = Parameter("matrix", "floats", size=size, required=True, low=-1e9, high=1e9)
+    return matrix, size_parameter(), *_SAMPLING
+
+
 class _Warp(Operation):
     """Base class of operations that sample a picture at computed coordinates."""
 
@@ -51,9 +56,12 @@ class _Warp(Operation):
         fitted = {name: values[name] for name in ("method", "border", "matrix") if name in values}
         return fitted | {"fill": stored_fill(values["fill"], output.dtype)}
 
-    @abstractmethod
+    #: Returns the place of each output pixel in the picture, by a matrix.
+    places: ClassVar[Callable[..., Coordinates]]
+
     def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
-        """Return where each output pixel is in the picture."""
+        """Return the place of each output pixel in the picture."""
+        return type(self).places(task["matrix"], *task.output.shape[:2])
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         image = arrays[0].reshape(*arrays[0].shape[:2], -1)
@@ -133,14 +141,8 @@ class WarpAffine(_Warp):
     """
 
     title = "warp_affine"
-    options = (
-        Parameter("matrix", "floats", size=6, required=True, low=-1e9, high=1e9),
-        size_parameter(),
-        *_SAMPLING,
-    )
-
-    def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
-        return coordinates.affine(task["matrix"], *task.output.shape[:2])
+    options = _by_matrix(6)
+    places = staticmethod(coordinates.affine)
 
 
 @picture_filter(
@@ -165,14 +167,8 @@ class WarpPerspective(_Warp):
     """
 
     title = "warp_perspective"
-    options = (
-        Parameter("matrix", "floats", size=9, required=True, low=-1e9, high=1e9),
-        size_parameter(),
-        *_SAMPLING,
-    )
-
-    def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
-        return coordinates.perspective(task["matrix"], *task.output.shape[:2])
+    options = _by_matrix(9)
+    places = staticmethod(coordinates.perspective)
 
 
 @picture_filter(

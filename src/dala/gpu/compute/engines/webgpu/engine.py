@@ -18,18 +18,7 @@ import numpy as np
 from dala import forks
 from dala.errors import BufferTooLarge, DeviceError, FreedError, UnsupportedDtype
 from dala.forks import cached_property
-from dala.gpu.compute.engines.base import (
-    Bytes,
-    Engine,
-    Geometry,
-    Info,
-    Link,
-    Runner,
-    Storage,
-    Task,
-    Tensor,
-    Values,
-)
+from dala.gpu.compute.engines.base import *
 from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
@@ -329,7 +318,8 @@ class WebGPUEngine(Engine):
         try:
             add = self.device.pipelines.add
             with tracer.span("compile", what.removesuffix("; its WGSL")) if tracer.on else OFF:
-                return self.owner.call(add, source, inputs, block, checks, flagged)
+                module = self.device.calls.translate(source, checks)
+                return self.owner.call(add, source, inputs, block, checks, flagged, module)
         except DeviceError as error:
             lines = (f"{n:4} {line}" for n, line in enumerate(source.splitlines(), 1))
             error.add_note("\n".join([f"{what}:", *lines]))

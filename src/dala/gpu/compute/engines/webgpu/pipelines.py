@@ -63,12 +63,21 @@ class Pipelines:
         return len(self._kept)
 
     def add(
-        self, source: str, inputs: int, block: int, checks: ShaderChecks, flagged: bool
+        self,
+        source: str,
+        inputs: int,
+        block: int,
+        checks: ShaderChecks,
+        flagged: bool,
+        module: object = None,
     ) -> ComputePipeline:
-        """Compile a shader with a number of inputs and a uniform block of ``block`` bytes."""
+        """Compile a shader with a number of inputs and a uniform block of ``block`` bytes.
+
+        ``module`` is what :meth:`PublicCalls.translate` returned.
+        """
         window = max(MIN_WINDOW, 1 << (block - 1).bit_length())
         made = ComputePipeline(next(self._ids), source, inputs, window, checks, flagged)
-        self._compile(made)
+        self._compile(made, module)
         # Dispatches that are queued hold the handle, so none comes after the release.
         weakref.finalize(made, self._later, self._drop, made.id).atexit = False
         return made
@@ -86,13 +95,13 @@ class Pipelines:
         self._kept.clear()
         self._calls = self._bindings = None
 
-    def _compile(self, wanted: ComputePipeline) -> None:
+    def _compile(self, wanted: ComputePipeline, module: object = None) -> None:
         assert self._calls is not None
         assert self._bindings is not None
         made = self._calls.device.create_compute_pipeline(
             layout=self._bindings.layouts(wanted.inputs, wanted.window, wanted.flagged)[1],
             compute={
-                "module": self._calls.shader_module(wanted.source, wanted.checks),
+                "module": module or self._calls.shader_module(wanted.source, wanted.checks),
                 "entry_point": "main",
             },
         )

@@ -80,6 +80,9 @@ class PublicCalls:
 
     # work -------------------------------------------------------------------------------------
 
+    def translate(self, code: str, checks: ShaderChecks) -> object:
+        """Do what any thread can do of :meth:`shader_module`; return a module, or None."""
+
     def shader_module(self, code: str, checks: ShaderChecks) -> wgpu.GPUShaderModule:
         """Return a shader module with at least these checks."""
         return self.device.create_shader_module(code=code)

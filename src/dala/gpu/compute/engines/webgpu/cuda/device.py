@@ -301,6 +301,7 @@ class CudaCalls(PublicCalls):
     def __init__(self, device: CudaDevice) -> None:
         super().__init__(device)
         self._api = device.api
+        self._capability = device.capability
         #: Submits in flight: the number, what is reached when it is done, and the commands, which
         #: hold what the GPU uses.
         self._events: deque[tuple[int, Any, Any]] = deque()
@@ -312,8 +313,11 @@ class CudaCalls(PublicCalls):
         self._mapped.clear()
         super().close()
 
+    def translate(self, code: str, checks: ShaderChecks) -> object:
+        return compile_shader(code, checks, self._capability)
+
     def shader_module(self, code: str, checks: ShaderChecks) -> Any:
-        return compile_shader(code, checks, self.device.capability)
+        return self.translate(code, checks)
 
     def record(
         self, encoder: Any, pipeline: Any, group: Any, offset: int, across: int, down: int

@@ -121,7 +121,7 @@ class ShaderEmitter:
         kind = place.kind
         parts = self._parts(place)
         if parts is None:
-            text = f"load {kind.llvm}, {place.pointer} {place.address}, align {kind.align}"
+            text = f"load {kind.llvm}, {place.pointer} {place.address}, align {min(kind.align, 16)}"
             return self.emit(text, kind)
         return self.gather(kind, [self.load(part) for part in parts])
 
@@ -130,7 +130,7 @@ class ShaderEmitter:
         value = self.coerce(value, place.kind)
         parts = self._parts(place)
         if parts is None:
-            where = f"{place.pointer} {place.address}, align {place.kind.align}"
+            where = f"{place.pointer} {place.address}, align {min(place.kind.align, 16)}"
             self.do(f"store {place.kind.llvm} {value.text}, {where}")
         else:
             for k, part in enumerate(parts):
