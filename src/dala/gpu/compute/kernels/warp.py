@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dala.errors import ParameterError
+from dala.errors import OutsidePicture, ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling import byte_samples, coordinates
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, stored_fill
@@ -315,15 +315,16 @@ class Crop(_Placed):
             wide, high = size
             if high > height or wide > width:
                 expected = f"(width, height) within {_whole(height, width)}"
-                raise self.wrong_value("size", expected, size, "pad() adds pixels.")
+                raise OutsidePicture.invalid("crop", "size", expected, size, "pad() adds pixels.")
             return _Placement(rows_first(size), ((height - high) // 2, (width - wide) // 2))
         left, top, right, bottom = box
-        if not (left < right <= width and top < bottom <= height):
-            expected = (
-                f"(left, top, right, bottom) within {_whole(height, width)}, with left < right and "
-                "top < bottom"
-            )
-            raise self.wrong_value("box", expected, box, "pad() adds pixels.")
+        expected = "(left, top, right, bottom)"
+        if not (left < right and top < bottom):
+            ordered = f"{expected} with left < right and top < bottom"
+            raise self.wrong_value("box", ordered, box)
+        if right > width or bottom > height:
+            expected = f"{expected} within {_whole(height, width)}"
+            raise OutsidePicture.invalid("crop", "box", expected, box, "pad() adds pixels.")
         return _Placement((bottom - top, right - left), (top, left))
 
 
