@@ -42,6 +42,7 @@ from dala.errors import MissingPackage as MissingPackage
 from dala.errors import ModelError as ModelError
 from dala.errors import ModelNotFound as ModelNotFound
 from dala.errors import OutOfRange as OutOfRange
+from dala.errors import OutsidePicture as OutsidePicture
 from dala.errors import ParameterError as ParameterError
 from dala.errors import ProtocolError as ProtocolError
 from dala.errors import ReadOnlyError as ReadOnlyError

@@ -120,6 +120,16 @@ def test_files_as_parameters(source, tmp_path):
     assert (pixels(tmp_path / "map.png") == picture()[:, ::-1]).all()
 
 
+def test_a_box_is_checked_against_the_picture(tmp_path, capsys):
+    wide = np.arange(100 * 80 * 3, dtype=np.uint8).reshape(80, 100, 3)
+    Image.fromarray(wide).save(tmp_path / "wide.png")
+    works(tmp_path / "wide.png", tmp_path / "out.png", "--crop", "66:10:100:80")
+    assert (pixels(tmp_path / "out.png")[..., :3] == wide[10:80, 66:]).all()
+    capsys.readouterr()
+    for box, text in (("66:10:101:80", "picture of 100 x 80"), ("66:10:30:80", "left < right")):
+        assert text in fails(capsys, tmp_path / "wide.png", tmp_path / "x.png", "--crop", box)
+
+
 def test_every_filter_is_an_option(capsys):
     with pytest.raises(SystemExit):
         main(["filter", "--help"])

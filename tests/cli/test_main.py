@@ -58,6 +58,16 @@ def test_every_command_has_help(capsys, command):
     assert f"examples:\n  dala {command}" in out
 
 
+@pytest.mark.parametrize(("words", "advice"), [
+    ("cut a.mp4 b.mp4", "Write -o b.mp4 if it is the result."),
+    ("cut a.mp4 -o b.mp4 --start 1", "Did you mean 'from'?"),
+])  # fmt: skip
+def test_arguments_of_other_programs(capsys, words, advice):
+    with pytest.raises(SystemExit):
+        main(words.split())
+    assert advice in capsys.readouterr().err
+
+
 def test_the_table_of_commands_lists_them_all():
     """The rows of docs/command-line.md are the help lines of the commands."""
     page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")

@@ -43,6 +43,8 @@ def test_readers():
         assert (len(reader), bool(reader)) == (len(times), True)
         assert [reader[n].time for n in (10, -1, 0)] == [times[10], times[-1], times[0]]
         assert next(reader).time == times[1]
+        reader.seek("400ms")
+        assert float(next(reader).time) == 0.4
         with pytest.raises(IndexError, match=f"has {len(times)} frames"):
             _ = reader[len(times)]
         with pytest.raises(TypeError, match="islice"):

@@ -46,6 +46,7 @@ KINDS = {
     "frames": dir(Frame),
     "readers": dir(Reader),
     "media": dir(dala.media),
+    "packages": dir(dala),
     "video": dir(dala.media.video),
     "audio": dir(dala.media.audio),
 }
@@ -113,6 +114,7 @@ KINDS = {
         ("frames", "mode", ["format"]),
         ("readers", "frame_count", ["frames"]),
         ("media", "imread", ["Frame"]),
+        ("packages", "video", ["media"]),
         ("video", "VideoFileClip", ["open"]),
         ("video", "VideoWriter", ["write"]),
         ("audio", "sine", ["tone"]),
@@ -132,7 +134,7 @@ def test_every_row_names_something_that_is_there():
     fits = {"contain", "cover", "stretch"}
     codecs = {"h264", "hevc", "av1", "vp9", "prores"}
     assert all(codec in EncodeOptions.specs()["codec"].doc for codec in codecs)
-    known = {"-", "crf", "codec", "no-audio"} | parameters | fits | codecs
+    known = {"-", "crf", "codec", "no-audio", "from", "out"} | parameters | fits | codecs
     for names in KINDS.values():
         known |= set(names)
     rows = list(_rows())

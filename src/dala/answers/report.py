@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Final, get_args
 
 import dala
-from dala import Device
+from dala import Device, forks
 from dala.answers.cases import Row, Share, names, rows
 from dala.answers.table import check
 from dala.arguments import Selection
@@ -18,6 +19,8 @@ from dala.machine.report import Json, doctor, system_line
 
 #: Devices that are not tested unless they are named: the table is the reference engine's own.
 _QUIET: Final = ("reference", "null")
+#: How many filters are tested at a time.
+THREADS: Final = 4
 #: The packages that results may depend on.
 _ENGINES: Final = ("numpy", "llvmlite", "wgpu")
 
@@ -149,10 +152,13 @@ def _test(device: Device, some: Sequence[Row]) -> DeviceResult:
     here = [row for row in some if row.runs_on(device.backend)]
     wrong: dict[str, list[tuple[str, str]]] = {}
     total: dict[str, int] = {}
-    for row, problem in check(here, device.id):
-        total[row.name] = total.get(row.name, 0) + 1
-        if problem:
-            wrong.setdefault(row.name, []).append((row.id, problem))
+    groups = [list(group) for _, group in groupby(here, lambda row: row.name)]
+    with forks.pool(THREADS, "dala selftest") as pool:  # most of the time goes into compiling
+        for found in pool.map(lambda group: list(check(group, device.id)), groups):
+            for row, problem in found:
+                total[row.name] = total.get(row.name, 0) + 1
+                if problem:
+                    wrong.setdefault(row.name, []).append((row.id, problem))
     differing = tuple(
         Differing(name, len(found), total[name], ": ".join(found[0]), tuple(id for id, _ in found))
         for name, found in wrong.items()

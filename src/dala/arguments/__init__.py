@@ -166,7 +166,9 @@ class Quantity(ArgumentKind[float]):
         return of
 
     def accept(self, value: Any) -> float:
-        """Return the number as a float; an array without axes is one."""
+        """Return the number as a float; an array without axes is one, and seconds may be a text."""
+        if isinstance(value, str) and self.unit == "seconds":
+            return self.accept(float(seconds(value)))
         value = value.item() if getattr(value, "shape", None) == () else value
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError
@@ -179,7 +181,7 @@ class Quantity(ArgumentKind[float]):
 
     def read(self, text: str) -> float:
         """Return the number that a text stands for."""
-        return float(seconds(text)) if self.unit == "seconds" else float(text)
+        return float(seconds(text) if self.unit == "seconds" else text)
 
     def card(self) -> dict[str, Any]:
         """Return the description of its control on a page, as JSON."""

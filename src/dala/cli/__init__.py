@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 import dala
-from dala.errors import masked, masked_error
+from dala.errors import did_you_mean, masked, masked_error
 
 #: Options of every command, before it or after it.
 COMMON: Final[dict[str, dict[str, str]]] = {
@@ -145,7 +145,12 @@ def parse(arguments: Sequence[str]) -> tuple[str, ModuleType, argparse.Namespace
     args, rest = parser.parse_known_args(_prepared(list(arguments), name, module, parser))
     if rest:
         shown = f"dala {name}: {rest[0]!r} is no argument of this command."
-        parser.exit(2, f"{shown} `dala {name} --help` has examples.\n")
+        names = [flag for key in getattr(module, "ARGUMENTS", ()) for flag in key.split(", ")]
+        hint = did_you_mean(rest[0].lstrip("-"), [flag[2:] for flag in names if flag[1:2] == "-"])
+        if rest[0][:1] != "-" and getattr(args, "out", "") is None:
+            hint = f"Write -o {rest[0]} if it is the result."
+        hint = hint or f"`dala {name} --help` has examples."
+        parser.exit(2, f"{shown} {hint}\n")
     assert module is not None  # argparse has exited otherwise
     args.line = list(arguments)
     return name, module, args

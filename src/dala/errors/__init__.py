@@ -131,6 +131,10 @@ class ParameterError(DalaError, ValueError):
     """A parameter or argument is missing or invalid."""
 
 
+class OutsidePicture(ParameterError, ShapeError):
+    """A part reaches beyond the picture: another picture may be large enough."""
+
+
 class UnknownParameter(ParameterError, KeyError):
     """A kernel or filter has no parameter of this name."""
 

@@ -333,11 +333,6 @@ class Tracer:
         local = self.local
         return local.frame, local.thread, self.clock()
 
-    @property
-    def thread(self) -> int:
-        """The number of this thread."""
-        return self.local.thread
-
     def device(self, name: str) -> int:
         """Return the number of a device's track, which is no thread's."""
         for number, known in self.threads.items():

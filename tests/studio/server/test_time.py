@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dala.errors import ParameterError
+from dala.studio.cards.chain import ChainRunner
 from dala.studio.document.tab import Tab
 from dala.studio.sources.source import StudioSource
 
@@ -129,3 +131,31 @@ def test_samples_open(session):
     assert kinds == [("coffee", "picture"), ("coffee", "video")]
     with pytest.raises(ParameterError):
         session.do({"do": "open", "sample": "tea"})
+
+
+def test_a_tab_plays_on_while_new_cards_are_compiled(page, folder, monkeypatch):
+    ready, prepare = threading.Event(), ChainRunner.prepare_ahead
+
+    def slow(*given):
+        assert ready.wait(30)
+        prepare(*given)
+
+    def inverted(picture):
+        level = 20 + 20 * round(picture.header["time"] * 10)
+        shown = int(picture.pixels[16, 24, 0])
+        assert min(abs(shown - level), abs(shown - 255 + level)) < 5
+        return abs(shown - level) > 5
+
+    monkeypatch.setattr(ChainRunner, "prepare_ahead", slow)
+    page.ask("open", path=str(folder / "ramp.mp4"))
+    page.ask("loop", **{"from": 0, "to": 1})
+    page.ask("view", width=48, height=32, codec="rgba")
+    page.ask("play")
+    page.picture()
+    page.ask("add", kind="filter", name="invert")
+    begin = len(page.pictures)
+    page.until(lambda: len(page.pictures) >= begin + 3)
+    assert not any(map(inverted, page.pictures[begin:]))
+    ready.set()
+    page.picture(inverted)
+    page.ask("pause")

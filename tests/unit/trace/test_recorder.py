@@ -154,7 +154,7 @@ def test_threads_have_their_own_frames_and_names():
     def work(n):
         made.frame = n
         with made.span("pass", str(n)):
-            seen[n] = made.thread
+            seen[n] = made.here()[1]
 
     threads = [threading.Thread(target=work, args=(n,), name=f"worker {n}") for n in range(8)]
     for thread in threads:

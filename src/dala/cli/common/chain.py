@@ -229,7 +229,17 @@ def _stray(word: str, before: str, paths: str) -> ParameterError:
 #: Advice for options of other programs that are no filters here.
 _ELSEWHERE: Final = {
     ("i", "o", "in", "out", "input", "output"): "Paths stand before the filters: IN OUT --blur 3.",
-    ("ss", "t", "to", "from", "start", "end", "duration"): "`dala cut` takes a part of a video.",
+    (
+        "ss",
+        "t",
+        "to",
+        "from",
+        "start",
+        "end",
+        "duration",
+        "trim",
+        "cut",
+    ): "`dala cut` takes a part of a video.",
     ("fps", "r", "framerate", "speed", "reverse"): (
         "A scene has its own fps, and add_video(speed=2): docs/how-to/speed.md."
     ),

@@ -148,8 +148,10 @@ def refuse_no_video(place: str, source: str, out: str) -> None:
     if is_video(out):
         return
     kind = (mimetypes.guess_type(out)[0] or "").partition("/")[0]
+    kind = "frames" if "%" in out or out.endswith("/") else kind
     pages = {
         "image": " One frame: docs/how-to/facts.md.",
+        "frames": " Its frames as pictures: docs/how-to/frames.md.",
         "audio": f" Sound: dala cut {source} -o {out}.",
     }
     raise ParameterError(

@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import ClassVar, Final, TypeAlias, TypeVar
 
-import numpy as np
-
 from dala.errors import DalaError, DtypeMismatch, ParameterError, ShapeError, ShapeMismatch
 from dala.gpu.compute.buffer import Buffer, allocate, overlap
 from dala.gpu.compute.call.arguments import pack
@@ -117,26 +115,6 @@ class Operation(Runnable):
     def lower(self, task: Task) -> Lowered:
         """Return the kernel of the language that defines a task, and its parameters, or None."""
         return None
-
-    # definitions --------------------------------------------------------------------------------
-    @staticmethod
-    def as_unit(picture: NDArray) -> NDArray:
-        """Return the numbers of a picture in f64; bytes become 0 to 1."""
-        unit = 255.0 if picture.dtype == np.uint8 else 1.0
-        return np.asarray(picture.astype(np.float64) / unit)
-
-    @staticmethod
-    def from_unit(task: Task, picture: NDArray) -> NDArray:
-        """Return numbers of 0 to 1 as the output stores them, before rounding."""
-        return picture * 255.0 if task.output.dtype == "u8" else picture
-
-    @staticmethod
-    def with_alpha(task: Task, color: NDArray, image: NDArray, white: int = 1) -> NDArray:
-        """Return colors with the alpha of an image, else white, in the output's channels."""
-        alpha = np.full_like(color[..., :1], white)
-        if image.shape[-1] == 4:
-            alpha = image[..., 3:].astype(color.dtype)
-        return np.concatenate([color, alpha], axis=-1)[..., : task.output.shape[2]]
 
     # errors -------------------------------------------------------------------------------------
     def shape_error(self, text: str) -> ShapeMismatch:

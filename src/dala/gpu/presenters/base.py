@@ -84,12 +84,18 @@ class Presenter(Closing):
         return self._frame_waiting
 
     def claim_frame(self) -> None:
-        """Mark the waiting frame as shown."""
+        """Take the waiting frame, which this thread will show."""
         with self._guard:
             self._frame_waiting = False
         if tracer.on:
             tracer.frame = self._traced
-            tracer.done(self.kind, self._traced)
+
+    def count_frame(self) -> None:
+        """Count the frame that this thread has shown."""
+        with self._guard:
+            self.shown += 1
+        if tracer.on:
+            tracer.done(self.kind)
 
     def take_frame(self) -> NDArray:
         """Return a copy of the frame to show, (height, width, 4) with straight alpha."""
@@ -212,7 +218,7 @@ class ThreadPresenter(Presenter):
     @traced("present")
     def _show_newest(self) -> None:
         self.show(self.take_frame())
-        self.shown += 1
+        self.count_frame()
 
     def _work(self) -> None:
         try:

@@ -27,7 +27,7 @@ from dala.errors import CommandError, DalaError, DeviceUnavailable
 from dala.gpu.input.events import InputEvent, checked_event
 from dala.gpu.presenters.base import POLL_SECONDS, Presenter, Steer, join
 from dala.gpu.presenters.http import HttpResponse, PageServer, text_response
-from dala.gpu.presenters.websocket import BROKEN, MessageRefused, WebSocket, accept, open_socket
+from dala.gpu.presenters.websocket import BROKEN, MessageRefused, WebSocket, accept
 from dala.gpu.presenters.window_loop import has_display
 from dala.trace.recorder import OFF, tracer
 from dala.trace.strip import StripOnDemand
@@ -134,10 +134,10 @@ class BrowserPresenter(Presenter):
         if frame is None:
             with tracer.span("present", self.kind) if tracer.on else OFF:
                 frame = self.take_frame()
+                self.count_frame()
             with self._changed:
                 if self._number == number:
                     self._frame = frame
-                    self.shown += 1
                 self._copies.append(weakref.ref(frame))
         height, width = frame.shape[:2]
         return HttpResponse(
@@ -164,7 +164,8 @@ class BrowserPresenter(Presenter):
 
     def _serve_page(self, connection: socket.socket) -> None:
         """Take the events of a page until it, or the surface, is closed."""
-        page = open_socket(connection, lambda: self.closed)
+        connection.settimeout(POLL_SECONDS)
+        page = WebSocket(connection, lambda: self.closed)
         with self._changed:
             self._visitors.append(page)
         try:

@@ -158,7 +158,7 @@ class WidgetPresenter(_NotebookPresenter):
         if self.frame_waiting:
             before = self._frame.shape
             self._frame = self.take_frame()
-            self.shown += 1
+            self.count_frame()
             if self._frame.shape != before:
                 self._canvas.set_logical_size(self._frame.shape[1], self._frame.shape[0])
         opaque = np.full_like(self._frame, 255)
@@ -181,7 +181,7 @@ class WidgetPresenter(_NotebookPresenter):
         self.wait_for_queue()
         if self.frame_waiting:
             self._frame = self.take_frame()
-            self.shown += 1
+            self.count_frame()
         self.detach()
         self._display.update(self._picture(self._frame))
         self._call_soon(self._canvas.close)

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Final
 
 from dala import forks
-from dala.gpu.presenters.base import POLL_SECONDS
 from dala.gpu.presenters.http import HttpResponse
 
 #: Bytes of a message at most.
@@ -158,9 +157,3 @@ def accept(key: str, serve: Callable[[socket.socket], None]) -> HttpResponse:
         "Sec-WebSocket-Accept": digest.decode(),
     }
     return HttpResponse(101, b"", headers, keep=serve)
-
-
-def open_socket(connection: socket.socket, closed: Callable[[], bool]) -> WebSocket:
-    """Return the WebSocket of a connection."""
-    connection.settimeout(POLL_SECONDS)
-    return WebSocket(connection, closed)

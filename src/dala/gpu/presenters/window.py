@@ -220,7 +220,8 @@ class WindowPresenter(Presenter):
                 self.claim_frame()
                 quad.upload(renderer.front)
         quad.draw(target)
-        self.shown += fresh
+        if fresh:
+            self.count_frame()
 
     def destroy(self) -> None:
         """Release the GPU objects first, then the window."""

@@ -27,7 +27,7 @@ from dala.gpu.protocol import rule as rules
 from dala.gpu.vector import shapes
 from dala.gpu.vector.fields import MAX_VERBS
 from dala.gpu.vector.layers import Filter, filters_of
-from dala.gpu.vector.pictures import Picture, gradient_id, pattern_id, picture_id, pixels_of
+from dala.gpu.vector.pictures import Picture, gradient_id, picture_id, pixels_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -54,7 +54,7 @@ def paint_of(s: Surface, call: str, paint: Paint) -> tuple[int, bytes]:
         if isinstance(paint, Gradient):
             return gradient_id(s, call, paint), _OPAQUE
         if isinstance(paint, Pattern):
-            return pattern_id(s, call, paint), _OPAQUE
+            return picture_id(s, call, pixels_of(call, paint.image), paint), _OPAQUE
         return 0, rgba_of(paint, call, "paint")
 
 

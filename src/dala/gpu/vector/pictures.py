@@ -86,16 +86,7 @@ def pixels_of(call: str, picture: Picture) -> NDArray:
 
 def gradient_id(s: Surface, call: str, paint: Gradient) -> int:
     """Return the id of a gradient on a surface."""
-
-    def load(id: int) -> tuple[bytes, ...]:
-        return (paint.command(id),)
-
-    return kept_of(s, call).id_of(s, call, paint.key, load)
-
-
-def pattern_id(s: Surface, call: str, paint: Pattern) -> int:
-    """Return the id of a pattern on a surface."""
-    return picture_id(s, call, pixels_of(call, paint.image), paint)
+    return kept_of(s, call).id_of(s, call, paint.key, lambda id: (paint.command(id),))
 
 
 def picture_id(s: Surface, call: str, pixels: NDArray, look: Pattern) -> int:

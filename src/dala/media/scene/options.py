@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from dala.arguments import ArgumentKind, Fitting, Flag, Text
+from dala.arguments.times import seconds
 from dala.errors import ParameterError
 from dala.media.frame import TIME_BASE
 from dala.media.scene.nodes import property_types as t
@@ -131,13 +132,10 @@ class SceneTime(ArgumentKind[Fraction]):
 
     metavar = "S"
 
-    def read(self, text: str) -> float:
-        """Return the seconds that a text stands for."""
-        return float(text)
-
     def accept(self, value: Any) -> Fraction:
-        """Return the seconds."""
-        if isinstance(value, bool | str) or not self.low < float(value) < 1e9:
+        """Return the seconds of a number or a text."""
+        value = seconds(value) if isinstance(value, str) else value
+        if isinstance(value, bool) or not self.low < float(value) < 1e9:
             raise ValueError
         return to_fraction("time", value)
 

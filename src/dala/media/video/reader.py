@@ -349,11 +349,11 @@ class Reader(AsyncIterating[Frame]):
         """
         self._opened("keep_size").size.first = (width, height, pixels)
 
-    def seek(self, t: float | Fraction) -> None:
+    def seek(self, t: float | Fraction | str) -> None:
         """Seek: the next frame is the one shown at ``t`` seconds.
 
-        ``t`` is on the frames' clock (``pts * time_base``). Before the first frame it means the
-        first, after the last one the last.
+        ``t``, a number or a text such as "1m30s", is on the frames' clock (``pts * time_base``).
+        Before the first frame it means the first, after the last one the last.
 
         Raises:
             ParameterError: ``t`` is not a finite number of 0 or more.
@@ -361,7 +361,8 @@ class Reader(AsyncIterating[Frame]):
         """
         self._opened("seek")
         self._forget()
-        SECONDS.check("Reader.seek", "t", t)
+        given = SECONDS.check("Reader.seek", "t", t)
+        t = given if isinstance(t, str) else t
         if self.source.live:
             raise VideoError(f"Reader.seek: {self.name!r} is live, and live sources cannot seek.")
         exact = Fraction(t)
@@ -374,7 +375,7 @@ class Reader(AsyncIterating[Frame]):
         if self._finalizer.detach():
             self._resources.close()
 
-    async def seek_async(self, t: float | Fraction) -> None:
+    async def seek_async(self, t: float | Fraction | str) -> None:
         """Seek as :meth:`seek` does, without blocking the event loop."""
         await self._worker.run(lambda: self.seek(t))
 

@@ -146,14 +146,16 @@ def trace(request: PageRequest) -> JsonObject | None:
         return None
     if ended is None or ended.path is None:
         return None
-    session.trace, target = None, ended.path
+    target = ended.path
 
     def run(job: StudioJob) -> JsonObject:
         ended.stop()
         notes: list[Json] = [*str(ended.report()).splitlines()]
         return {"download": session.offer(target), "notes": notes}
 
-    return {"job": session.jobs.start("Trace", run)}
+    made: JsonObject = {"job": session.jobs.start("Trace", run)}
+    session.trace = None
+    return made
 
 
 @command

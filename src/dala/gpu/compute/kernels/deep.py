@@ -105,7 +105,7 @@ class Yuv16ToRgb(Operation):
             **{name: values[name] for name in ("shift", "siting", "transfer", "light")},
             "planes": "gray" if len(inputs) == 1 else "rgb" if rgb else "yuv",
             "peak": peak,
-            "ratio": _ratio(inputs[0], inputs[-1]),
+            "ratio": tuple(1 + (inputs[0].shape[i] != inputs[-1].shape[i]) for i in (1, 0)),
             "numbers": (black, 1.0 / luma, middle, *shares),
             "curve": hdr.curve_numbers(peak),
         }
@@ -192,7 +192,7 @@ class DisplayToSdr(_Display):
         names = ("knee", "top", "code")
         params = f", *, {', '.join(f'{name}: float' for name in names)}"
         values = dict(zip(names, task["curve"], strict=True))
-        return self._kernel(*hdr.mapping_text(), params), values
+        return self._kernel(*hdr.MAPPING_TEXT, params), values
 
 
 class RgbToYuv16(Operation):
@@ -267,9 +267,3 @@ def chroma_size(height: int, width: int, layout: str) -> tuple[int, int]:
     """
     across, down = LAYOUTS[layout]
     return -(-height // down), -(-width // across)
-
-
-def _ratio(luma: Tensor, chroma: Tensor) -> tuple[int, int]:
-    """Return the columns and rows of luma for each sample of chroma."""
-    same = [a == b for a, b in zip(luma.shape, chroma.shape, strict=True)]
-    return 1 if same[1] else 2, 1 if same[0] else 2

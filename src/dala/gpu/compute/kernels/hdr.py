@@ -151,6 +151,5 @@ def encoding_text(transfer: str, primaries: str) -> tuple[str, str]:
     return helpers, _FROM_DISPLAY + wider + _TO_CODED[transfer]
 
 
-def mapping_text() -> tuple[str, str]:
-    """Return helpers and lines that tone-map display values; they read knee, top and code."""
-    return _FROM_PQ + _TO_PQ, _FROM_DISPLAY + _TO_SDR + _TO_DISPLAY
+#: Helpers and lines that tone-map display values; they read knee, top and code.
+MAPPING_TEXT = _FROM_PQ + _TO_PQ, _FROM_DISPLAY + _TO_SDR + _TO_DISPLAY

@@ -116,7 +116,7 @@ class LutApply(Operation):
         if lut.ndim == 2 and not count:
             curves = byte_curves(task, lut, numbers)
             color = np.stack([curves[c][image[..., c]] for c in range(3)], axis=-1)
-            return self.with_alpha(task, color, image, 255)
+            return _with_alpha(task, color, image)
         entries = byte_entries(lut[count:] if count else lut, numbers)
         if count:
             side = cube_side(len(entries))
@@ -129,7 +129,7 @@ class LutApply(Operation):
         find = _trilinear if task["method"] == "trilinear" else _tetrahedral
         found = find(entries, cell, part) + numbers.keep * image[..., :3].astype(np.int64)
         color = np.clip((found >> numbers.shift) - numbers.below, 0, 255)
-        return self.with_alpha(task, color, image, 255)
+        return _with_alpha(task, color, image)
 
     def lower(self, task: Task) -> Lowered:
         lut = task.inputs[1]
@@ -146,6 +146,12 @@ class LutApply(Operation):
         values |= {"count": count, "size": size}
         values |= {"shaper_low": shaper_low, "shaper_scale": shaper_scale}
         return _lookup_kernel(task["method"], True), values
+
+
+def _with_alpha(task: Task, color: NDArray, image: NDArray) -> NDArray:
+    """Return colors with the alpha of an image, else 255, in the output's channels."""
+    alpha = image[..., 3:] if image.shape[-1] == 4 else np.full_like(color[..., :1], 255)
+    return np.concatenate([color, alpha], axis=-1)[..., : task.output.shape[2]]
 
 
 def cube_side(entries: int) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dala.errors import ParameterError
+from dala.errors import OutsidePicture, ParameterError
 from dala.gpu.compute.engines.base import Task, Tensor
 from dala.gpu.compute.engines.sampling import byte_samples, coordinates
 from dala.gpu.compute.engines.sampling.coordinates import BORDERS, METHODS, stored_fill
@@ -27,6 +27,11 @@ _SAMPLING = (
     Parameter("border", "choice", "constant", choices=BORDERS),
     Parameter("fill", "floats", (0.0,) * 4, size=4, spread=True, low=-1e6, high=1e6),
 )
+
+
+def _by_matrix(size: int) -> tuple[Parameter, ...]:
+    matrix = Parameter("matrix", "floats", size=size, required=True, low=-1e9, high=1e9)
+    return matrix, size_parameter(), *_SAMPLING
 
 
 class _Warp(Operation):
@@ -51,9 +56,12 @@ class _Warp(Operation):
         fitted = {name: values[name] for name in ("method", "border", "matrix") if name in values}
         return fitted | {"fill": stored_fill(values["fill"], output.dtype)}
 
-    @abstractmethod
+    #: Returns the place of each output pixel in the picture, by a matrix.
+    places: ClassVar[Callable[..., Coordinates]]
+
     def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
-        """Return where each output pixel is in the picture."""
+        """Return the place of each output pixel in the picture."""
+        return type(self).places(task["matrix"], *task.output.shape[:2])
 
     def define(self, task: Task, *arrays: NDArray) -> NDArray:
         image = arrays[0].reshape(*arrays[0].shape[:2], -1)
@@ -133,14 +141,8 @@ class WarpAffine(_Warp):
     """
 
     title = "warp_affine"
-    options = (
-        Parameter("matrix", "floats", size=6, required=True, low=-1e9, high=1e9),
-        size_parameter(),
-        *_SAMPLING,
-    )
-
-    def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
-        return coordinates.affine(task["matrix"], *task.output.shape[:2])
+    options = _by_matrix(6)
+    places = staticmethod(coordinates.affine)
 
 
 @picture_filter(
@@ -165,14 +167,8 @@ class WarpPerspective(_Warp):
     """
 
     title = "warp_perspective"
-    options = (
-        Parameter("matrix", "floats", size=9, required=True, low=-1e9, high=1e9),
-        size_parameter(),
-        *_SAMPLING,
-    )
-
-    def _coordinates(self, task: Task, arrays: tuple[NDArray, ...]) -> Coordinates:
-        return coordinates.perspective(task["matrix"], *task.output.shape[:2])
+    options = _by_matrix(9)
+    places = staticmethod(coordinates.perspective)
 
 
 @picture_filter(
@@ -319,15 +315,16 @@ class Crop(_Placed):
             wide, high = size
             if high > height or wide > width:
                 expected = f"(width, height) within {_whole(height, width)}"
-                raise self.wrong_value("size", expected, size, "pad() adds pixels.")
+                raise OutsidePicture.invalid("crop", "size", expected, size, "pad() adds pixels.")
             return _Placement(rows_first(size), ((height - high) // 2, (width - wide) // 2))
         left, top, right, bottom = box
-        if not (left < right <= width and top < bottom <= height):
-            expected = (
-                f"(left, top, right, bottom) within {_whole(height, width)}, with left < right and "
-                "top < bottom"
-            )
-            raise self.wrong_value("box", expected, box, "pad() adds pixels.")
+        expected = "(left, top, right, bottom)"
+        if not (left < right and top < bottom):
+            ordered = f"{expected} with left < right and top < bottom"
+            raise self.wrong_value("box", ordered, box)
+        if right > width or bottom > height:
+            expected = f"{expected} within {_whole(height, width)}"
+            raise OutsidePicture.invalid("crop", "box", expected, box, "pad() adds pixels.")
         return _Placement((bottom - top, right - left), (top, left))
 
 

@@ -22,7 +22,7 @@ _INLINED: Final = re.compile(
     r"^define internal [^@\n]*(@[\w.]+)\([^\n]*alwaysinline[^\n]*\{\n(.*?)^\}", re.M | re.S
 )
 #: A scalar function that could be called instead.
-_SCALAR: Final = re.compile(
+SCALAR_FUNCTION: Final = re.compile(
     r"^(define internal (?:float|double) @[^\n]*)alwaysinline", re.MULTILINE
 )
 #: The cost of a block, and of a conversion that saturates, beside that of one instruction.
@@ -98,8 +98,3 @@ def effort_for(text: str, *, unrolled: bool = False) -> Effort:
     if size <= (MAX_SCALAR if unrolled else MAX_FULL):
         return VECTORS if VECTORS_NOTE in text else LOOPS if LOOPS_NOTE in text else FULL
     return SCALAR if size <= MAX_SCALAR else QUICK
-
-
-def with_calls(text: str) -> str:
-    """Return a module whose scalar functions are called rather than inlined."""
-    return _SCALAR.sub(r"\1noinline", text)

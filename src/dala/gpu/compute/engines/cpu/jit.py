@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from dala import forks
 from dala.errors import DalaError, DeviceError
 from dala.gpu.compute.engines.cpu.cache import ObjectCache, cache_folder
-from dala.gpu.compute.engines.cpu.effort import FULL, Effort, with_calls
+from dala.gpu.compute.engines.cpu.effort import FULL, SCALAR_FUNCTION, Effort
 from dala.gpu.compute.engines.cpu.level import LEVELS, X86, chosen_level
 from dala.gpu.compute.engines.cpu.llvm.tiles import tiles_text
 from dala.gpu.compute.engines.cpu.machine import Machine
@@ -194,7 +194,7 @@ class Jit:
             context = self._llvm.create_context()
             try:
                 module = self._llvm.parse_assembly(
-                    with_calls(text) if effort.calls else text, context
+                    SCALAR_FUNCTION.sub(r"\1noinline", text) if effort.calls else text, context
                 )
             except BaseException:
                 context.close()

@@ -140,10 +140,6 @@ def _dodge(b: NDArray, s: NDArray) -> NDArray:
     return np.where(b == 0, 0, made)
 
 
-def _burn(b: NDArray, s: NDArray) -> NDArray:
-    return WHITE - _dodge(WHITE - b, WHITE - s)
-
-
 def _soft(b: NDArray, s: NDArray, d: NDArray) -> NDArray:
     twice = 2 * s - WHITE
     less = b - quotient(-twice * quotient(b * (WHITE - b)))
@@ -190,7 +186,7 @@ MIXES: Final[tuple[Callable[[NDArray, NDArray], NDArray] | None, ...]] = (
     np.minimum,
     np.maximum,
     _dodge,
-    _burn,
+    lambda b, s: WHITE - _dodge(WHITE - b, WHITE - s),
     lambda b, s: _overlay(s, b),
     None,
     lambda b, s: np.abs(b - s),

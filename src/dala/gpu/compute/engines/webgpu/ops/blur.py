@@ -10,17 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dala.gpu.compute.engines.sampling.gauss import (
-    BEFORE,
-    EXACT_RADIUS,
-    GRID_SHIFT,
-    MAX_RADIUS,
-    CoarseBlur,
-    box_weights,
-    byte_steps,
-    coarse_blur,
-    gaussian_weights,
-)
+from dala.gpu.compute.engines.sampling.gauss import *
 from dala.gpu.compute.engines.symbols import fixed
 from dala.gpu.compute.engines.webgpu.ops.dispatches import *
 from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import Finish, store_one, store_quad

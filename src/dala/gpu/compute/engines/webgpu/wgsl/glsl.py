@@ -113,7 +113,9 @@ class GlslBody(WgslBody):
         if op == "position":
             return self.positions[value.attr]
         if op == "dim":
-            return self._dim(*value.attr)
+            arg, axis = value.attr
+            size = "size" if arg < 0 else f"textureSize({self.readers[arg]}, 0)"
+            return f"{size}.{'yx'[axis]}"
         if op == "get":
             return self._slots[value.attr]
         if op in ("pixel", "image"):
@@ -146,10 +148,6 @@ class GlslBody(WgslBody):
                 self.helpers.add(name)
             return f"{name}({', '.join(map(bare, args))})"
         raise refused(self.program.name, f"it reads {op}s")
-
-    def _dim(self, arg: int, axis: int) -> str:
-        side = "yx"[axis]
-        return f"size.{side}" if arg < 0 else f"textureSize({self.readers[arg]}, 0).{side}"
 
 
 def _literal(number: Any, type_: str) -> str:
