@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 
 import numpy as np
@@ -154,6 +155,18 @@ CODECS = {
 }  # fmt: skip
 
 
+#: The numbers of codecs in NVIDIA's decoder.
+NUMBERS = {"h264": 4, "hevc": 8, "vp9": 10, "av1": 11}
+
+
+def decodes(engine, name, bits):
+    """Return whether the GPU's decoder knows a codec, as it says itself."""
+    facts = (ctypes.c_uint32 * 32)(NUMBERS[name], 1, bits - 8)
+    engine.sharing.enter(engine)
+    assert ctypes.CDLL("libnvcuvid.so.1").cuvidGetDecoderCaps(facts) == 0
+    return bool(bytes(facts)[24])
+
+
 def clip(path, codec, pixels, size=(640, 352), count=30):
     av = pytest.importorskip("av")
     rng = np.random.default_rng(4)
@@ -170,6 +183,8 @@ def clip(path, codec, pixels, size=(640, 352), count=30):
 
 @pytest.mark.parametrize("name", CODECS)
 def test_nvdec_equals_the_software_path(engine, tmp_path, name):
+    if not decodes(engine, name.removesuffix("10"), 10 if name.endswith("10") else 8):
+        pytest.skip(f"this GPU has no decoder for {name}")
     path = clip(tmp_path / "clip.mkv", *CODECS[name])
     with video.open(path, device="cpu") as reader:
         wanted = [(f.time, f.pixels.numpy().copy()) for f in reader]

@@ -13,6 +13,7 @@ import pytest
 import dala
 from dala.gpu.compute import from_array
 from dala.gpu.compute.engines.cpu.level import LEVELS, host_features, is_x86
+from dala.gpu.compute.engines.cpu.ops.resize.byte_tables import digits_of
 from dala.gpu.compute.engines.sampling.byte_samples import cubic_weights
 from dala.gpu.compute.engines.sampling.byte_taps import WIDE, byte_taps
 from dala.gpu.compute.engines.sampling.taps import Axis
@@ -214,3 +215,26 @@ def test_warps_are_near_the_real_values(method, border):
         for name, (got, places) in made.items():
             real = real_samples(image, *places, method, border, 51.0)
             assert np.abs(got.numpy() - real).max() <= OFF, name
+
+
+def test_digits_of_three_rows():
+    """Digits add up to the weights, and no pair of them overflows 16 bits with bytes."""
+    cuts = np.random.default_rng(5).integers(128, 32640, (4000, 2))
+    cuts[:4] = (20480, 32640), (128, 256), (16384, 16512), (10923, 29127)
+    weights = np.diff(np.sort(cuts, axis=1), axis=1, prepend=0, append=32768).astype(np.int32)
+    made = digits_of(weights)
+    assert made is not None
+    pairs = np.ascontiguousarray(made.reshape(-1, 6)[:, :4]).view(np.int8).astype(np.int32)
+    assert pairs.min() >= 0
+    assert (pairs[:, ::2] + pairs[:, 1::2]).max() <= 128
+    p, q = made.reshape(-1, 6)[:, 4:].T
+    each, found = np.arange(len(weights)), np.zeros_like(weights)
+    for at, unit in ((0, 128), (4, 1)):
+        found[each, p] += pairs[:, at] * unit
+        found[each, q] += pairs[:, at + 2] * unit
+        found[each, 3 - p - q] += (pairs[:, at + 1] + pairs[:, at + 3]) * unit
+    np.testing.assert_array_equal(found, weights)
+
+
+def test_one_row_of_three_has_no_digits():
+    assert digits_of(np.array([[0, 32766, 2]], np.int32)) is None

@@ -9,13 +9,15 @@ from __future__ import annotations
 import ctypes
 import io
 import weakref
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dala.errors import MissingPackage
 from dala.extras import pip_install
 
 #: The module freetype, or a pointer or structure of it; freetype-py has no types.
 FreeTypeObject: TypeAlias = Any
+#: Characters of a face whose glyphs are known.
+_MOST_KEPT: Final = 1 << 14
 
 
 def freetype() -> FreeTypeObject:
@@ -49,6 +51,7 @@ class FreeTypeFace:
         self.metrics: FreeTypeObject = self._handle.contents
         self.is_scalable = bool(self.metrics.face_flags & ft.FT_FACE_FLAG_SCALABLE)
         self.size = 0.0
+        self._glyphs: dict[str, int] = {}
 
     def set_weight(self, weight: float) -> None:
         """Set the weight axis of a variable font; other axes get their defaults."""
@@ -70,7 +73,13 @@ class FreeTypeFace:
 
     def glyph(self, character: str) -> int:
         """Return the index of a character's glyph; 0 if there is none."""
-        return int(self._ft.FT_Get_Char_Index(self._handle, ord(character)))
+        found = self._glyphs.get(character)
+        if found is None:  # every call of FreeType gives other threads the interpreter
+            found = int(self._ft.FT_Get_Char_Index(self._handle, ord(character)))
+            if len(self._glyphs) >= _MOST_KEPT:
+                self._glyphs.clear()
+            self._glyphs[character] = found
+        return found
 
     def advance(self, glyph: int) -> int:
         """Return the advance width of a glyph, in font units."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 PINNED_BYTES: Final = 512 << 20
 #: Larger transfers are cut: the GPU copies a piece while the host copies another.
 PIECE_BYTES: Final = 16 << 20
+#: From this size on a thread waits until its piece is on the way.
+WAITED_BYTES: Final = 4 << 20
 #: The pieces that the GPU may copy at a time.
 AHEAD: Final = 2
 
@@ -69,7 +71,8 @@ class PinnedMemory(HostMemory):
                 self._owner.call(self._device.write, buffer, piece, start)
                 continue
             copy_bytes(memory.array, np.frombuffer(piece, np.uint8))
-            self._owner.call(self._write, memory, buffer, start)
+            send = self._owner.call if piece.nbytes >= WAITED_BYTES else self._owner.post
+            send(self._write, memory, buffer, start)
 
     def _write(self, memory: Memory, buffer: DeviceBuffer, start: int) -> None:
         device, size = self._device, memory.array.size

@@ -14,6 +14,8 @@ from dala.gpu.compute.engines.cpu.native import *
 LANES: Final = 32
 #: In place of the number of rows: two rows whose weights are 0 to 1.
 MIXED: Final = -2
+#: In place of the number of rows: three rows whose weights are given in digits.
+DIGITS: Final = -3
 #: Output pixels of one channel that are summed at a time.
 GRAYS: Final = 16
 #: Elements of a line; its buffer is larger, since vectors are loaded beyond its end.
@@ -23,6 +25,10 @@ LINE_CAPACITY: Final = LINE + 128
 #: Shuffles of two rows to pairs: of the first four elements of each eight, and of the others.
 _LOW: Final = tuple(k + s for g in range(0, LANES, 8) for k in range(g, g + 4) for s in (0, LANES))
 _HIGH: Final = tuple(k + 4 for k in _LOW)
+#: The same for bytes: of the first eight of each sixteen, and of the others; and their results.
+_LOW_BYTES: Final = tuple(k + s for g in (0, 16) for k in range(g, g + 8) for s in (0, LANES))
+_HIGH_BYTES: Final = tuple(k + 8 for k in _LOW_BYTES)
+_EIGHTS: Final = tuple(k + s for g in (0, 8) for s in (0, 16) for k in range(g, g + 8))
 _EACH_PAIR: Final = (0, 1) * (LANES // 2)
 #: Shuffles of two adjacent pixels to pairs of one channel, for three and four channels.
 _PAIR: Final = (0, 3, 1, 4, 2, 5, 2, 5), (0, 4, 1, 5, 2, 6, 3, 7)
@@ -57,6 +63,12 @@ def down_at(
         above = i16(row_of(source, e, n)) << fraction
         below = i16(row_of(source, e + pitch, n)) << fraction
         return above + multiply_q15(above - below, splat(weights[0], LANES))
+    elif taps == DIGITS:
+        p, q = i64(weights[4]), i64(weights[5])
+        above, below = row_of(source, e + pitch * p, n), row_of(source, e + pitch * q, n)
+        most = row_of(source, e + pitch * (3 - p - q), n)
+        low = sum_digits(above, below, most, weights, order=_LOW_BYTES)
+        return shuffle(low, sum_digits(above, below, most, weights, order=_HIGH_BYTES), _EIGHTS)
     low, high = splat(half, LANES // 2), splat(half, LANES // 2)
     if taps % 2 == 1:
         # Of an odd number, all others differ from the one in the middle, whose weight is the rest.
@@ -81,6 +93,27 @@ def down_at(
             a, b = pair_of_rows(source, e + pitch * k, n, pitch, weights, k, one=True)
             low, high = low + a, high + b
     return narrow_fours(low >> shift, high >> shift)
+
+
+@native
+def sum_digits(
+    above: Vector, below: Vector, most: Vector, weights: Array[i16], *, order: tuple[int, ...]
+) -> Vector:
+    """Return the sums of half of three rows, in 16 bits; ``byte_tables.py`` has the digits.
+
+    Sums include half a byte, which rounds those across: their weights add up to one.
+    """
+    x, y = shuffle(above, most, order), shuffle(below, most, order)
+    upper = multiply_pairs(x, digits(weights[0])) + multiply_pairs(y, digits(weights[1]))
+    lower = multiply_pairs(x, digits(weights[2])) + multiply_pairs(y, digits(weights[3]))
+    total = bits(u16, upper) + (bits(u16, lower) >> 7)
+    return i16((u32(total) + 129) >> 1)
+
+
+@native
+def digits(pair: i16) -> Vector:
+    """Return a pair of digits for each element."""
+    return bits(i8, splat(pair, LANES // 2))
 
 
 @native
@@ -291,9 +324,9 @@ def resize_bytes(
     source pixels. An output pixel has ``each_x`` numbers in ``weights_x``, a row an even number.
     """
     line = local(i16, LINE_CAPACITY)
-    pitch, each_y = width * channels, (count_y + 1) & ~1
+    pitch, each_y = width * channels, i64(6) if taps_y == DIGITS else (count_y + 1) & ~1
     half_y = (i32(1) << down) >> 1
-    half_x = (i32(1) << across) >> 1
+    half_x = i32(0) if taps_y == DIGITS else (i32(1) << across) >> 1
     for b in range(len(blocks) // 4):
         begin, stop = i64(blocks[b * 4]), i64(blocks[b * 4 + 1])
         base, many = i64(blocks[b * 4 + 2]), i64(blocks[b * 4 + 3]) * channels

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import GRAYS, LINE, MIXED
+from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import DIGITS, GRAYS, LINE, MIXED
 from dala.gpu.compute.engines.sampling.byte_taps import ByteTaps
 
 #: Sums of more taps are loops.
@@ -19,19 +19,50 @@ BYTE_COLUMNS: Final = 512
 Numbers = npt.NDArray[np.int16]
 
 
-def byte_rows(taps: ByteTaps) -> tuple[int, Numbers]:
-    """Return the constant ``taps_y``, and the weights of each output row, an even number."""
+def byte_rows(taps: ByteTaps, bytewise: bool) -> tuple[int, Numbers]:
+    """Return the constant ``taps_y``, and the weights of each output row, an even number.
+
+    ``bytewise``: if the CPU multiplies pairs of bytes.
+    """
     given, count = taps.weights_y, taps.y.count
     if count == 2 and (given >= 0).all():
         weight = -given[:, 1] << (15 - taps.down - taps.fraction)
         return MIXED, _padded(weight[:, None], 2).reshape(-1)
     if count > UNROLLED:
         return 0, _padded(given, 2).reshape(-1)
+    if bytewise and count == 3 and (taps.down, taps.fraction) == (8, 7):
+        made = digits_of(given)
+        if made is not None:
+            return DIGITS, made
     if count % 2 and count > 1:
         # The weight in the middle is what the others leave.
         others = np.delete(given, count // 2, axis=1)
         return count, _flat(np.pad(others, ((0, 0), (0, 2))).astype(np.int16))
     return count, _padded(given, 2).reshape(-1)
+
+
+def digits_of(weights: npt.NDArray[np.int32]) -> Numbers | None:
+    """Return weights of three rows in digits of 8 and 7 bits, or None if they do not fit.
+
+    An output row has two pairs of upper digits, two of lower ones, and which source rows are first
+    in the pairs. The row with the largest weight is second in both, with a part of each digit: a
+    pair adds up to at most 128, so that its sum with bytes fits 16 bits.
+    """
+    order = np.argsort(weights, axis=1)
+    upper, lower = np.divmod(np.take_along_axis(weights, order, axis=1), 128)
+    # Lower digits that are all 0 would leave upper ones of 128 in both pairs.
+    borrowed = lower.sum(axis=1) == 0
+    upper[:, 2] -= borrowed
+    lower[:, 2] += borrowed * 128
+    parts: list[npt.NDArray[np.int32]] = []
+    for least, second, most in (upper.T, lower.T):
+        part = np.minimum(most, np.minimum(128 - second, 127))
+        parts += [second, part, least, most - part]
+    made = np.stack(parts, axis=1)
+    if made.min() < 0 or made.max() > 127 or (made[:, ::2] + made[:, 1::2]).max() > 128:
+        return None
+    pairs = made.astype(np.int8).view(np.int16)
+    return _flat(np.concatenate([pairs, order[:, 1::-1]], axis=1).astype(np.int16))
 
 
 @dataclass(frozen=True)
