@@ -134,7 +134,8 @@ class Copies(MetaPathFinder):
             return importlib.util.spec_from_file_location(name, PLACES[name])
 
 sys.meta_path.insert(0, Copies())
-import tests.support.unseen
+from tests.support import unseen
+unseen.main(*json.loads(sys.argv[1]))
 """
 
 

@@ -53,7 +53,7 @@ button, .file, select { font: inherit; padding: .3rem .7rem; border: 1px solid v
 .dala:not(.fill) :is(button, .file, select) { background: #8882; border-color: #8888; }
 button:hover, .file:hover, select:hover { background: var(--hover); }
 button:focus-visible, .file:focus-within, input:focus-visible, select:focus-visible { outline: 2px solid var(--ring); }
-.file { display: inline-flex; align-items: center; }
+.file { display: inline-flex; align-items: center; box-sizing: border-box; }
 select { padding-inline: .4rem; }
 .file input { position: absolute; opacity: 0; width: 1px; height: 1px; }
 button.play { min-width: 4.6rem; background: var(--accent); border-color: var(--accent); color: var(--on-accent); font-weight: 600; }

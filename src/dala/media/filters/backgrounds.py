@@ -131,6 +131,7 @@ def _background_color(given: tuple[float, ...] | list[float] | str) -> tuple[flo
             "background",
             "a picture, or a color: its name, (r, g, b) or (r, g, b, a) of 0 to 1",
             given,
+            "Open a picture first: Frame.open(path)." if isinstance(given, str) else "",
         )
     return tuple(float(c) for c in (*numbers, 1.0)[:4])
 
