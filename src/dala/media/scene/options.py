@@ -16,7 +16,6 @@ from dala.errors import ParameterError
 from dala.media.frame import TIME_BASE
 from dala.media.scene.nodes import property_types as t
 from dala.media.scene.nodes.json_types import Field, JsonBoolean, OneOf, PositiveNumber
-from dala.media.scene.nodes.node import FITS
 from dala.media.sources.seconds import Moment, to_fraction
 from dala.media.video.options import EncoderOptions
 from dala.options import Options, option
@@ -267,7 +266,7 @@ class LayoutOptions(Options):
     area: Sequence[float] | None = option(
         _AREA, None, "[left, top, width, height]; by default the whole scene."
     )
-    fit: str | None = option(t.ChoiceType(FITS), None, "The fit of all nodes.")
+    fit: str | None = option(t.ChoiceType(t.FITS), None, "The fit of all nodes.")
 
 
 @dataclass(frozen=True, kw_only=True)

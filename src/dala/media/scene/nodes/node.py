@@ -34,10 +34,6 @@ _TIMES: Final = ("start", "end")
 #: What runs backwards shows the moment just before its time; no two frames are that close. The
 #: clocks of inner scenes move shorter times to the next frame.
 _JUST: Final = Fraction(1, 10**6)
-#: The names of ``resize``, "none", and "fill", another name of "stretch".
-FITS: Final[tuple[str, ...]] = (
-    "stretch", "contain", "cover", "pad", "none", "fill", "letterbox", "crop"
-)  # fmt: skip
 
 
 @dataclass(eq=False, slots=True)
@@ -165,7 +161,9 @@ class Node(ABC):
         "Time at which the node is gone, and before which it is there.",
         unit="seconds", order=True,
     )  # fmt: skip
-    fit = Property("stretch", t.ChoiceType(FITS), "How content of other proportions fills the box.")
+    fit = Property(
+        "stretch", t.ChoiceType(t.FITS), "How content of other proportions fills the box."
+    )
     crop = Property(
         None, t.CropType(), "The part of the content to show: (left, top, width, height).",
         unit="pixels of the content",

@@ -44,6 +44,8 @@ PLACES: Final[dict[str, tuple[float, float]]] = {
     "left": (0.0, 0.5), "center": (0.5, 0.5), "right": (1.0, 0.5),
     "bottom-left": (0.0, 1.0), "bottom": (0.5, 1.0), "bottom-right": (1.0, 1.0),
 }  # fmt: skip
+#: How content fills a box: the names of ``resize``, "none", and "fill", another name of "stretch".
+FITS: Final = ("stretch", "contain", "cover", "pad", "none", "fill", "letterbox", "crop")
 
 
 class PropertyType(ArgumentKind[Value]):
