@@ -109,7 +109,6 @@ def main(places, groups, keys):
         head = f"class {group.replace('Options', 'Keywords')}(TypedDict"
         stub = keywords(import_module(module)).partition(head)[2].partition("class ")[0]
         listed = json.dumps(shapes["properties"][keys[group]]) if group in keys else ""
-        flag = f"--{name.replace('_', '-')}"
         found[group] = {
             "signatures": [str(inspect.signature(calls[c][0]).parameters.get(name)) for c in given],
             "docs": [f"{name}: film patina." in calls[c][0].__doc__ for c in given],
