@@ -112,7 +112,7 @@ def test_other_frames_are_downloaded():
 @pytest.fixture
 def clip(tmp_path):
     path = tmp_path / "clip.mp4"
-    with video.write(path, fps=24) as sink:
+    with video.write(path, fps=24, device="cpu") as sink:
         for shade in range(12):
             sink.write(np.full((64, 96, 3), shade * 20, np.uint8))
     return path

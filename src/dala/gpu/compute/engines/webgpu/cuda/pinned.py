@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: The most bytes that are registered at a time.
 PINNED_BYTES: Final = 512 << 20
 #: Larger transfers are cut: the GPU copies a piece while the host copies another.
-PIECE_BYTES: Final = 16 << 20
+PIECE_BYTES: Final = 32 << 20
 #: From this size on a thread waits until its piece is on the way.
 WAITED_BYTES: Final = 4 << 20
 #: The pieces that the GPU may copy at a time.
