@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 import pytest
 
@@ -18,7 +19,8 @@ SHARES = [pytest.param("few"), pytest.param("all", marks=pytest.mark.long)]
 @pytest.mark.parametrize("share", SHARES)
 def test_reference(share):
     """The table is current: a definition that changes needs `python -m dala.answers.generate`."""
-    found = check(rows(share=share), "reference")
+    some = islice(rows(share=share), 0, None, 3 if share == "few" else 1)  # the CPU runs the rest
+    found = check(some, "reference")
     wrong = [f"{row.id}: {problem}" for row, problem in found if problem]
     assert not wrong, "\n".join(wrong[:20])
 
