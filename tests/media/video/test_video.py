@@ -88,7 +88,7 @@ def test_seek_accepts_floats(clips):
             assert number_of(next(reader)) == i
 
 
-@pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), "1", None, True])
+@pytest.mark.parametrize("bad", [-1, float("nan"), float("inf"), "soon", None, True])
 def test_seek_refuses_bad_times(clips, bad):
     with video.open(clips / "a.mp4") as reader:
         next(reader)
