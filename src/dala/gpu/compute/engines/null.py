@@ -13,7 +13,16 @@ from itertools import count
 from typing import Any, Final
 
 from dala.gpu.compute.dtypes import DTYPES
-from dala.gpu.compute.engines.base import *
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Info,
+    Runner,
+    Storage,
+    Task,
+    Values,
+)
 from dala.gpu.compute.engines.compositing import ComposedFrame, Composer
 from dala.gpu.compute.lang.ir import Program, format_program
 from dala.typing import NDArray

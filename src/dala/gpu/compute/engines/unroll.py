@@ -10,7 +10,18 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from dala.gpu.compute.lang.ir import *
+from dala.gpu.compute.lang.ir import (
+    INTS,
+    Block,
+    Break,
+    Continue,
+    For,
+    If,
+    SetSlot,
+    Slot,
+    Value,
+    statements,
+)
 from dala.gpu.compute.lang.rewrite import Copier
 
 #: The number that a value is folded to; None if it is not a constant.

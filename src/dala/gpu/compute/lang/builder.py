@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from typing import Final, Literal, NoReturn, TypeAlias
 
 from dala.budget import check_deadline
-from dala.gpu.compute.lang.ir import *
+from dala.gpu.compute.lang.ir import (
+    FLOATS,
+    INTS,
+    Attr,
+    Block,
+    SetSlot,
+    Slot,
+    Statement,
+    Type,
+    Value,
+)
 from dala.gpu.compute.lang.limits import MAX_VALUES
 from dala.gpu.compute.lang.scalars import RANGES, as_float, join, literal_type
 

@@ -9,7 +9,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NoReturn, TypeAlias
 
-from dala.gpu.compute.lang.builder import *
+from dala.gpu.compute.lang.builder import (
+    Builder,
+    Compound,
+    Refused,
+    Scalar,
+    Term,
+    Vec,
+    components,
+    describe,
+    refuse,
+    type_of,
+)
 from dala.gpu.compute.lang.check import inside, is_math, is_method
 from dala.gpu.compute.lang.declaration import CONSTANTS, LEVELS, KernelDecl
 from dala.gpu.compute.lang.functions import FUNCTIONS, Function

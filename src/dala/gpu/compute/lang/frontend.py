@@ -6,11 +6,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dala.errors import DtypeMismatch, KernelSyntaxError
-from dala.gpu.compute.lang.builder import *
+from dala.gpu.compute.lang.builder import (
+    Builder,
+    Compound,
+    Refused,
+    Scalar,
+    Term,
+    Vec,
+    describe,
+    scalar,
+    type_of,
+)
 from dala.gpu.compute.lang.declaration import KernelDecl
 from dala.gpu.compute.lang.exact import exact
 from dala.gpu.compute.lang.expressions import Restart, Site, Typing
-from dala.gpu.compute.lang.ir import *
+from dala.gpu.compute.lang.ir import (
+    FLOATS,
+    LOADED,
+    Arg,
+    Out,
+    Param,
+    Program,
+    Type,
+    Value,
+    make_program,
+)
 from dala.gpu.compute.lang.limits import MAX_TYPING
 from dala.gpu.compute.lang.scalars import as_float
 from dala.gpu.compute.lang.statements import Lowering

@@ -9,7 +9,17 @@ from functools import partial, reduce
 from itertools import product
 from typing import Final, TypeVar
 
-from dala.gpu.compute.lang.builder import *
+from dala.gpu.compute.lang.builder import (
+    Builder,
+    Scalar,
+    Term,
+    Vec,
+    components,
+    floor,
+    refuse,
+    scalar,
+    type_of,
+)
 from dala.gpu.compute.lang.ir import FLOATS, INTS, Type, Value
 from dala.gpu.compute.lang.library import matrices
 from dala.gpu.compute.lang.scalars import as_float

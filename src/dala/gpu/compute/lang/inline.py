@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dala.gpu.compute.lang.ir import *
+from dala.gpu.compute.lang.ir import Arg, Block, Program, Statement, Value, statements, values
 from dala.gpu.compute.lang.rewrite import Change, Copier, emit
 
 #: The maximum number of operations in a stencil after inlining.

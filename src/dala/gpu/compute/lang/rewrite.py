@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from dala.gpu.compute.lang.ir import *
+from dala.gpu.compute.lang.ir import (
+    Attr,
+    Block,
+    For,
+    If,
+    Program,
+    SetSlot,
+    Slot,
+    Statement,
+    Type,
+    Value,
+)
 
 #: Returns the value to use instead of one (old, and with its operands replaced), or None to keep
 #: it. What it computes for that is appended to a list.

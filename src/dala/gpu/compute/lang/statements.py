@@ -12,10 +12,32 @@ import math
 from collections.abc import Mapping
 
 from dala.errors import KernelSyntaxError
-from dala.gpu.compute.lang.builder import *
+from dala.gpu.compute.lang.builder import (
+    Builder,
+    Compound,
+    Refused,
+    Scalar,
+    Term,
+    Vec,
+    components,
+    describe,
+    refuse,
+    type_of,
+)
 from dala.gpu.compute.lang.check import always_returns, assigned_often, inside, returns_inside
 from dala.gpu.compute.lang.declaration import KernelDecl, ParamDecl
-from dala.gpu.compute.lang.expressions import *
+from dala.gpu.compute.lang.expressions import (
+    Env,
+    Expressions,
+    FunctionScope,
+    Ref,
+    Restart,
+    Site,
+    Typing,
+    Variable,
+    VariableKey,
+    letters_of,
+)
 from dala.gpu.compute.lang.functions import Function
 from dala.gpu.compute.lang.ir import LOADED, Block, Break, Continue, For, If, Slot, Value
 from dala.gpu.compute.lang.library import prelude

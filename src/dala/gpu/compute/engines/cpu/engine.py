@@ -15,7 +15,17 @@ import numpy as np
 
 from dala import forks
 from dala.gpu.compute.dtypes import DTYPES, ITEMSIZE
-from dala.gpu.compute.engines.base import *
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Info,
+    Link,
+    Runner,
+    Storage,
+    Task,
+    Tensor,
+)
 from dala.gpu.compute.engines.cpu import cost as cpu_cost
 from dala.gpu.compute.engines.cpu.compiles import Compiles
 from dala.gpu.compute.engines.cpu.effort import effort_for

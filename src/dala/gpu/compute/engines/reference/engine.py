@@ -20,7 +20,16 @@ import numpy as np
 from dala import budget
 from dala.forks import cached_property
 from dala.gpu.compute.dtypes import DTYPES, NUMPY
-from dala.gpu.compute.engines.base import *
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Info,
+    Runner,
+    Storage,
+    Task,
+    Values,
+)
 from dala.gpu.compute.engines.elementary.double import DOUBLE
 from dala.gpu.compute.engines.elementary.single import SINGLE
 from dala.gpu.compute.engines.registry import as_array, run_definition

@@ -18,7 +18,18 @@ import numpy as np
 from dala import forks
 from dala.errors import BufferTooLarge, DeviceError, FreedError, UnsupportedDtype
 from dala.forks import cached_property
-from dala.gpu.compute.engines.base import *
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Info,
+    Link,
+    Runner,
+    Storage,
+    Task,
+    Tensor,
+    Values,
+)
 from dala.gpu.compute.engines.compositing import Composer
 from dala.gpu.compute.engines.cpu.memory import HostMemory
 from dala.gpu.compute.engines.webgpu.adapters import Adapter

@@ -15,7 +15,20 @@ from typing import Final
 
 from dala.gpu.compute.lang.exact.fixed_point import fixed_point
 from dala.gpu.compute.lang.exact.uniform import OPERATIONS, is_uniform
-from dala.gpu.compute.lang.ir import *
+from dala.gpu.compute.lang.ir import (
+    Block,
+    Derived,
+    For,
+    If,
+    Param,
+    Program,
+    SetSlot,
+    Slot,
+    Statement,
+    Value,
+    arguments_first,
+    statements,
+)
 from dala.gpu.compute.lang.rewrite import emit
 
 #: The most different weights of a sum: beyond them, floats are as fast.

@@ -5,7 +5,16 @@ from __future__ import annotations
 from functools import partial, reduce
 from typing import NamedTuple
 
-from dala.gpu.compute.lang.builder import *
+from dala.gpu.compute.lang.builder import (
+    Builder,
+    Compound,
+    Scalar,
+    Term,
+    Vec,
+    components,
+    describe,
+    refuse,
+)
 
 #: The numbers of a matrix by column, then by row.
 Columns = list[list[Scalar]]

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dala.gpu.compute.lang.builder import *
+from dala.gpu.compute.lang.builder import (
+    Builder,
+    Compound,
+    Scalar,
+    Term,
+    Vec,
+    describe,
+    refuse,
+    scalar,
+)
 from dala.gpu.compute.lang.ir import Value
 from dala.gpu.compute.lang.library.shapes import shape_of
 from dala.gpu.compute.lang.limits import MAX_LIST

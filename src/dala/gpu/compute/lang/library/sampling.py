@@ -12,7 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from dala.gpu.compute.lang.builder import *
+from dala.gpu.compute.lang.builder import (
+    Builder,
+    Scalar,
+    Term,
+    Vec,
+    components,
+    refuse,
+    scalar,
+    type_of,
+)
 from dala.gpu.compute.lang.ir import LOADED, Arg, Value
 from dala.gpu.compute.lang.scalars import as_float
 

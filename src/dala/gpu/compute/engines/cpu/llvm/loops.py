@@ -12,10 +12,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from dala.gpu.compute.engines.cpu.llvm.emitter import *
+from dala.gpu.compute.engines.cpu.llvm.emitter import (
+    MAX_BRANCHES,
+    Emitter,
+    ValueReader,
+    allocate_slots,
+    count_branches,
+    offset_or_place,
+)
 from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
 from dala.gpu.compute.engines.cpu.llvm.tiles import TOTAL_WORD
-from dala.gpu.compute.engines.cpu.vector.text import *
+from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, STORED, TYPES, Module, body_text
 from dala.gpu.compute.engines.unroll import unroll
 from dala.gpu.compute.lang.ir import Arg, Block, Program, Slot, Value, values
 

@@ -14,7 +14,14 @@ from typing import Final, NamedTuple, TypeAlias
 
 from dala.gpu.compute.engines.base import Link, Task
 from dala.gpu.compute.engines.cpu.llvm.analysis import ProgramAnalysis
-from dala.gpu.compute.engines.cpu.loops.neighbor_stages import *
+from dala.gpu.compute.engines.cpu.loops.neighbor_stages import (
+    Split,
+    Stage,
+    rest_program,
+    split_links,
+    stage_program,
+    used_outside,
+)
 from dala.gpu.compute.engines.unroll import unroll
 from dala.gpu.compute.lang.ir import *
 

@@ -22,7 +22,13 @@ from dala.gpu.compute.engines.cpu.loops.copies import OUTPUT, ROWS_AHEAD, prefet
 from dala.gpu.compute.engines.cpu.loops.strips import in_two_loops
 from dala.gpu.compute.engines.cpu.machine import Machine
 from dala.gpu.compute.engines.cpu.rules.sums import find_color_sum
-from dala.gpu.compute.engines.cpu.vector.text import *
+from dala.gpu.compute.engines.cpu.vector.text import (
+    NONTEMPORAL,
+    STORED,
+    TYPES,
+    FunctionText,
+    Module,
+)
 from dala.gpu.compute.lang.ir import Arg, Out, Value
 
 _PARAMETERS: Final = "ptr %job, ptr %out, ptr %rows, i64 %count, i64 %x0, i64 %y"

@@ -15,7 +15,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dala.gpu.compute.engines.cpu.llvm.metering import STOP_WORD
-from dala.gpu.compute.engines.cpu.loops.copies import *
+from dala.gpu.compute.engines.cpu.loops.copies import (
+    ROWS_AHEAD,
+    colors_function,
+    copy_function,
+    point_function,
+    repeat_function,
+)
 from dala.gpu.compute.engines.cpu.loops.plan import RowSource, RowStage, original, reads_in_place
 from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, Module, body_text
 

@@ -14,7 +14,14 @@ from dala.errors import DeviceError, ParameterError
 from dala.forks import cached_property
 from dala.gpu.compute.engines.cpu.jit import Code, Jit, jit
 from dala.gpu.compute.engines.cpu.job import CallWithGil, CallWithoutGil, job_head
-from dala.gpu.compute.engines.cpu.native.arguments import *
+from dala.gpu.compute.engines.cpu.native.arguments import (
+    Argument,
+    Arguments,
+    NativeResult,
+    Param,
+    count_error,
+    words_format,
+)
 from dala.gpu.compute.engines.cpu.native.disk import cache_key, load_code, store_code
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
 from dala.gpu.compute.engines.cpu.native.types import ParamType, Result, Static

@@ -17,7 +17,7 @@ from dala.gpu.compute.engines.cpu.native.module import NativeModule
 from dala.gpu.compute.engines.cpu.native.names import hinted, independent, serial, static
 from dala.gpu.compute.engines.cpu.native.operations import describe
 from dala.gpu.compute.engines.cpu.native.signature import arg_type
-from dala.gpu.compute.engines.cpu.native.types import *
+from dala.gpu.compute.engines.cpu.native.types import ArgType, Result, Span, Static, Term, is_number
 from dala.gpu.compute.engines.cpu.vector.text import FunctionText
 from dala.gpu.compute.engines.cpu.vector.types import I64, Operand, Type
 

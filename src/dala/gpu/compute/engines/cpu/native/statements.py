@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from dala.gpu.compute.engines.cpu.native.control_flow import ControlWriter, is_call, llvm_name
 from dala.gpu.compute.engines.cpu.native.expressions import EARLY_RETURN
 from dala.gpu.compute.engines.cpu.native.function import NativeFunction
-from dala.gpu.compute.engines.cpu.native.module import *
+from dala.gpu.compute.engines.cpu.native.module import (
+    MAX_CALL_DEPTH,
+    MAX_FUNCTIONS,
+    EmittedFunction,
+    FunctionKey,
+    NativeModule,
+)
 from dala.gpu.compute.engines.cpu.native.operations import describe
 from dala.gpu.compute.engines.cpu.native.signature import annotation, arg_type, bind, llvm_result
 from dala.gpu.compute.engines.cpu.native.types import ArgType, Result, Span, Static, Term, is_group

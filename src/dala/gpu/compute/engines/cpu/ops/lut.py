@@ -12,7 +12,14 @@ import numpy as np
 
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.shared import *
-from dala.gpu.compute.engines.lookup import *
+from dala.gpu.compute.engines.lookup import (
+    ByteLookup,
+    byte_curves,
+    byte_lookup,
+    byte_places,
+    curved,
+    is_plain,
+)
 
 #: Pixels of a block, whose intermediate values fit the L1 cache.
 BLOCK: Final = 128

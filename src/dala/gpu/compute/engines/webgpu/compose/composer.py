@@ -20,7 +20,17 @@ from dala import memory
 from dala.errors import BufferTooLarge, FreedError, MemoryLimitExceeded
 from dala.gpu.compute.engines.base import Storage
 from dala.gpu.compute.engines.blending import TABLES, share_of
-from dala.gpu.compute.engines.compositing import *
+from dala.gpu.compute.engines.compositing import (
+    DRAW,
+    LINEAR,
+    NEAREST,
+    PICTURE,
+    SHADOW,
+    TINT,
+    ComposedFrame,
+    Composer,
+    Rect,
+)
 from dala.gpu.compute.engines.sampling.draws import DROPPED, places_of
 from dala.gpu.compute.engines.scratch import Arena, aligned, scratch_memory
 from dala.gpu.compute.engines.webgpu.compose import commands

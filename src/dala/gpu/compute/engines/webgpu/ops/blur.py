@@ -10,9 +10,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dala.gpu.compute.engines.sampling.gauss import *
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.sampling.gauss import (
+    BEFORE,
+    EXACT_RADIUS,
+    GRID_SHIFT,
+    MAX_RADIUS,
+    CoarseBlur,
+    box_weights,
+    byte_steps,
+    coarse_blur,
+    gaussian_weights,
+)
 from dala.gpu.compute.engines.symbols import fixed
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    BufferRef,
+    Dispatches,
+    implements,
+    shader_parts,
+    shader_text,
+)
 from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import Finish, store_one, store_quad
 from dala.gpu.compute.engines.webgpu.wgsl.blur.forms import (
     ONE_DISPATCH_RADIUS,
@@ -21,6 +38,7 @@ from dala.gpu.compute.engines.webgpu.wgsl.blur.forms import (
 )
 from dala.gpu.compute.engines.webgpu.wgsl.blur.strips import BlurStrip
 from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from math import prod
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
 from dala.gpu.compute.engines.webgpu.ops import conv_tiles, gemm
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    BufferRef,
+    Dispatches,
+    implements,
+    shader_text,
+)
 from dala.gpu.compute.engines.webgpu.ops.matmul import Product, add_product, add_shared
+from dala.gpu.compute.engines.webgpu.wgsl.names import bindings
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
+from typing import Final
 
 from dala.forks import cached_property
 from dala.gpu.compute.engines.webgpu.ops import gemm
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.webgpu.ops.dispatches import shader_text
+from dala.gpu.compute.engines.webgpu.wgsl.names import bindings, text_of
 
 #: Positions next to each other that an invocation computes.
 RUN: Final = 4

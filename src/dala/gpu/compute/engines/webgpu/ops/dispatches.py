@@ -5,8 +5,6 @@ dispatch runs a complete WGSL module. Its bindings are the buffers that it reads
 ``var<storage, read>``, the one that it writes as ``var<storage, read_write>``, and a uniform block.
 No dispatch reads and writes the same buffer. Shaders compute the index of a workgroup as
 ``group.y * groups.x + group.x``; a few more workgroups than requested may run.
-
-Modules of operations import everything from here: these, and the names that they all need.
 """
 
 from __future__ import annotations
@@ -15,27 +13,15 @@ import struct
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from math import prod
 from string import Template
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dala.gpu.compute.engines.base import Bytes, Runner, Storage, Task, Values
 from dala.gpu.compute.engines.scratch import reserved_scratch
 from dala.gpu.compute.engines.symbols import SymbolicBytes, SymbolicTable, is_symbolic
 from dala.gpu.compute.engines.webgpu.ops import IMPLEMENTATIONS
-from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source, read_wgsl, wgsl_parts
-from dala.gpu.compute.engines.webgpu.wgsl.names import bindings, text_of
-from dala.gpu.compute.engines.webgpu.wgsl.numbers import *
-from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import read_wgsl
 from dala.typing import NDArray
-
-__all__ = [
-    "SIZE", "STORED", "BufferRef", "Declined", "Dispatches", "Final", "ImageFormat", "Task",
-    "Values", "bindings", "bound", "cache", "combining", "declared", "each", "folding",
-    "helper_source", "image_groups", "image_pass", "implements", "neutral", "prod", "reading",
-    "shader_parts", "shader_text", "text_of", "vector", "wgsl_parts",
-]  # fmt: skip
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import cos, pi, sin
+from functools import cache
+from math import cos, pi, prod, sin
+from typing import Final
 
 import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
 from dala.gpu.compute.engines.webgpu.ops import fft_columns
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    BufferRef,
+    Dispatches,
+    implements,
+    shader_text,
+)
 from dala.gpu.compute.engines.webgpu.ops.fft_columns import FINE, Form, buffers
-from dala.gpu.compute.engines.webgpu.wgsl.names import indented
+from dala.gpu.compute.engines.webgpu.wgsl.names import indented, text_of
 from dala.typing import NDArray
 
 #: The workgroup memory of a pass, which holds two arrays of complex numbers.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import cos, pi, sin
-from typing import Literal
+from typing import Final, Literal
 
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.webgpu.ops.dispatches import shader_text
+from dala.gpu.compute.engines.webgpu.wgsl.names import text_of
 
 #: The most complex f32 numbers of a workgroup: they fit in 16 KiB.
 ROOM: Final = 2048

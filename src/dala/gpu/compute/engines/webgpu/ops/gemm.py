@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from dala.gpu.compute.engines.webgpu.limits import WORKGROUP_MEMORY
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
-from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE
+from dala.gpu.compute.engines.webgpu.ops.dispatches import shader_text
+from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, bindings, text_of
 
 if TYPE_CHECKING:
     from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine

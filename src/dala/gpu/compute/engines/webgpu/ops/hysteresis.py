@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.webgpu.ops.dispatches import Dispatches, implements, shader_parts
 
 
 @implements("hysteresis")

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from dala.gpu.compute.dtypes import ITEMSIZE
+from dala.gpu.compute.engines.base import Task, Values
 from dala.gpu.compute.engines.webgpu.ops import gemm
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    BufferRef,
+    Dispatches,
+    implements,
+    shader_text,
+)
 from dala.typing import NDArray
 
 NUMBERS = "    left_step: u32,\n    right_step: u32,\n    matrices: u32,\n    biases: u32,"

@@ -7,14 +7,30 @@ Rows of up to 4096 units (vec4 if they are aligned) are read once and kept in th
 from __future__ import annotations
 
 import struct
+from functools import cache
+from math import prod
+from typing import Final
 
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.webgpu.ops.dispatches import Dispatches, implements, shader_text
 from dala.gpu.compute.engines.webgpu.ops.lanes import (
     Layout,
     lane_text,
     lanes_of,
     next_power_of_two,
     width_of,
+)
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
+from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
+    STORED,
+    bound,
+    combining,
+    declared,
+    each,
+    folding,
+    neutral,
+    reading,
+    vector,
 )
 
 #: The most units that a lane keeps in registers.

@@ -8,9 +8,29 @@ block.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from typing import Final
 
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    BufferRef,
+    Dispatches,
+    implements,
+    shader_text,
+)
 from dala.gpu.compute.engines.webgpu.ops.lanes import Layout, lane_text, lanes_of, split, width_of
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
+from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
+    SIZE,
+    STORED,
+    bound,
+    combining,
+    declared,
+    folding,
+    neutral,
+    reading,
+    vector,
+)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import Final
+
 from dala.gpu.compute.dtypes import ITEMSIZE
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    Declined,
+    Dispatches,
+    implements,
+    shader_text,
+)
 
 #: WGSL types of entries by their size in bytes.
 _UNITS: Final = {4: "u32", 8: "vec2<u32>", 16: "vec4<u32>"}

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import chain
+from math import prod
 from string import Template
+from typing import Final
 
+from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.sampling.byte_taps import WIDE, byte_words
 from dala.gpu.compute.engines.sampling.taps import tap_words, task_axes
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    BufferRef,
+    Dispatches,
+    implements,
+    shader_text,
+)
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
 #: Up to this number of taps, both axes are summed in one pass.
 MAX_SINGLE_PASS_TAPS: Final = 16

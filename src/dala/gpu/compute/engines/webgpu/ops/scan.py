@@ -7,12 +7,21 @@ starting from the sum before it. Reading the input twice is faster than updating
 from __future__ import annotations
 
 import math
+from functools import cache
+from math import prod
 from string import Template
+from typing import Final
 
 import numpy as np
 
 from dala.gpu.compute.dtypes import NUMPY
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.webgpu.ops.dispatches import (
+    BufferRef,
+    Dispatches,
+    implements,
+    shader_text,
+)
 from dala.gpu.compute.engines.webgpu.ops.lanes import Layout, width_of
 from dala.gpu.compute.engines.webgpu.ops.reduce import (
     BETWEEN,
@@ -20,6 +29,15 @@ from dala.gpu.compute.engines.webgpu.ops.reduce import (
     add_pack,
     add_pieces,
     kind_of_sum,
+)
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source, wgsl_parts
+from dala.gpu.compute.engines.webgpu.wgsl.numbers import (
+    SIZE,
+    STORED,
+    bound,
+    declared,
+    reading,
+    vector,
 )
 
 #: Rows up to this length use one lane each; longer rows are cut into chunks of a workgroup each.

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from functools import cache
+from math import prod
+from typing import Final
+
+from dala.gpu.compute.engines.base import Task
+from dala.gpu.compute.engines.webgpu.ops.dispatches import Dispatches, implements, shader_text
 
 #: Results per invocation, invocations per workgroup, and taps in workgroup memory at a time.
 EACH: Final = 4

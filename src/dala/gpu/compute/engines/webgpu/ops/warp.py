@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Final
+
+from dala.gpu.compute.engines.base import Task
 from dala.gpu.compute.engines.sampling.coordinates import affine_words, perspective_words
-from dala.gpu.compute.engines.webgpu.ops.dispatches import *
+from dala.gpu.compute.engines.webgpu.ops.dispatches import Dispatches, implements, shader_text
+from dala.gpu.compute.engines.webgpu.wgsl.helpers import wgsl_parts
+from dala.gpu.compute.engines.webgpu.wgsl.names import bindings
+from dala.gpu.compute.engines.webgpu.wgsl.pixels import ImageFormat, image_groups, image_pass
 
 #: A pixel beyond the border "constant".
 _FILLED: Final = (

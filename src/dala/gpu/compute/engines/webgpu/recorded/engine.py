@@ -10,7 +10,16 @@ from typing import TypeAlias
 
 from dala.errors import BufferTooLarge, DeviceError, UnsupportedDtype, UnsupportedOperation
 from dala.forks import cached_property
-from dala.gpu.compute.engines.base import *
+from dala.gpu.compute.engines.base import (
+    Bytes,
+    Engine,
+    Geometry,
+    Info,
+    Runner,
+    Storage,
+    Task,
+    Values,
+)
 from dala.gpu.compute.engines.symbols import SymbolicBytes, SymbolicTable
 from dala.gpu.compute.engines.webgpu.adapters import Adapter
 from dala.gpu.compute.engines.webgpu.calls.public import ShaderChecks

@@ -17,7 +17,19 @@ from dala.gpu.compute.engines.unroll import has_loops, loop_params, unroll, wrap
 from dala.gpu.compute.engines.webgpu.rewrite.simplify import Shortener
 from dala.gpu.compute.engines.webgpu.wgsl.shader import MAX_SOFTWARE_COPIED, length
 from dala.gpu.compute.lang.exact.uniform import INEXACT, OPERATIONS
-from dala.gpu.compute.lang.ir import *
+from dala.gpu.compute.lang.ir import (
+    For,
+    If,
+    Param,
+    Program,
+    SetSlot,
+    Slot,
+    Value,
+    arguments_first,
+    make_program,
+    statements,
+    values,
+)
 from dala.gpu.compute.lang.rewrite import Copier
 
 #: The most numbers of a program: uniform blocks are small.

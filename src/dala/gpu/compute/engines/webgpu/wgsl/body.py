@@ -12,7 +12,20 @@ from collections.abc import Iterable, Iterator
 from dala.gpu.compute.engines.webgpu.wgsl.expressions import WgslExpressions, bare, passed
 from dala.gpu.compute.engines.webgpu.wgsl.names import WGSL_TYPE, literal
 from dala.gpu.compute.engines.webgpu.wgsl.shader import CUT, OVER
-from dala.gpu.compute.lang.ir import *
+from dala.gpu.compute.lang.ir import (
+    Block,
+    Break,
+    Continue,
+    For,
+    If,
+    Program,
+    SetSlot,
+    Slot,
+    Statement,
+    Value,
+    operands,
+    statements,
+)
 
 
 class WgslBody(WgslExpressions):

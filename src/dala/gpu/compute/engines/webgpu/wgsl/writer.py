@@ -9,7 +9,15 @@ from dala.gpu.compute.engines.webgpu.wgsl.loads import READ_BY_FUNCTION
 from dala.gpu.compute.engines.webgpu.wgsl.names import bindings, indented, param_member
 from dala.gpu.compute.engines.webgpu.wgsl.offsets import MAX_OFFSET, plus
 from dala.gpu.compute.engines.webgpu.wgsl.quads import Quads
-from dala.gpu.compute.engines.webgpu.wgsl.shader import *
+from dala.gpu.compute.engines.webgpu.wgsl.shader import (
+    STRIP,
+    TABLE_QUADS,
+    TILE,
+    BlockLayout,
+    Metering,
+    Shader,
+    block_packer,
+)
 from dala.gpu.compute.lang.ir import values
 
 

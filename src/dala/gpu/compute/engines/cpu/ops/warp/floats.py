@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dala.gpu.compute.engines.cpu.native import *
 from dala.gpu.compute.engines.cpu.ops.resize.byte_rows import store_pixel
-from dala.gpu.compute.engines.cpu.ops.warp.groups import *
+from dala.gpu.compute.engines.cpu.ops.warp.groups import (
+    BILINEAR,
+    CONSTANT,
+    Batch,
+    bilinear_any,
+    tap,
+)
 from dala.gpu.compute.engines.cpu.pixels.gather import *
 
 

@@ -11,7 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Final
 
-from dala.gpu.compute.engines.cpu.loops.copies import *
+from dala.gpu.compute.engines.cpu.loops.copies import (
+    OUTPUT,
+    ROWS_AHEAD,
+    prefetch,
+    repeat_function,
+    whole_and_rest,
+)
 from dala.gpu.compute.engines.cpu.loops.plan import UNROLLED_RADIUS, RowStage, blur_radius
 from dala.gpu.compute.engines.cpu.loops.row import fourths_from, row_writer
 from dala.gpu.compute.engines.cpu.machine import Machine

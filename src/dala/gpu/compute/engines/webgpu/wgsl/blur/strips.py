@@ -16,7 +16,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import *
+from dala.gpu.compute.engines.webgpu.wgsl.blur.finish import (
+    BlurShader,
+    Finish,
+    blur_shader,
+    packed,
+    store_one,
+    store_quad,
+)
 from dala.gpu.compute.engines.webgpu.wgsl.blur.sums import Sums
 from dala.gpu.compute.engines.webgpu.wgsl.helpers import helper_source
 from dala.gpu.compute.engines.webgpu.wgsl.names import indented
