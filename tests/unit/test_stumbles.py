@@ -41,7 +41,8 @@ def test_readers():
                 getattr(reader, name)
         times = [frame.time for frame in reader]
         assert (len(reader), bool(reader)) == (len(times), True)
-        assert [reader[n].time for n in (10, -1, 0)] == [times[10], times[-1], times[0]]
+        numbers = (np.int64(10), -1, 0)
+        assert [reader[n].time for n in numbers] == [times[10], times[-1], times[0]]
         assert next(reader).time == times[1]
         reader.seek("400ms")
         assert float(next(reader).time) == 0.4

@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from time import monotonic, perf_counter_ns
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, cast
 
 from dala import forks, resources
 
@@ -57,19 +57,17 @@ class _Off:
         """A dict that no one reads."""
         return {}
 
-    if TYPE_CHECKING:
+    def __enter__(self) -> Self:
+        return self
 
-        def __enter__(self) -> Self: ...
-        def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        return None
 
     def woken(self, here: Here | None) -> None:
         """Do nothing."""
 
 
 OFF: Final = _Off()
-# Functions of C, which return OFF and "": with methods of Python a block would cost twice as much.
-_Off.__enter__ = itertools.repeat(OFF).__next__  # type: ignore[method-assign, assignment]
-_Off.__exit__ = "".format  # type: ignore[method-assign, assignment]
 
 
 class _Schedule:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from time import monotonic
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, SupportsIndex
 
 from dala import forks
 from dala.arguments import Quantity
@@ -275,14 +276,18 @@ class Reader(AsyncIterating[Frame]):
     def __bool__(self) -> bool:
         return True  # whatever its length
 
-    def __getitem__(self, number: int) -> Frame:
+    def __getitem__(self, number: SupportsIndex) -> Frame:
         """Return a frame by its number, exactly; the next one is that after it.
 
         The first use reads the times of all frames, without decoding.
         """
-        if not isinstance(number, int):
+        try:
+            number = operator.index(number)
+        except TypeError:
             advice = "For a part, seek, and take as many: itertools.islice(reader, 10)."
-            raise TypeError(f"reader[...] takes the number of a frame, got {number!r}. {advice}")
+            raise TypeError(
+                f"reader[...] takes the number of a frame, got {number!r}. {advice}"
+            ) from None
         self._opened("frames")
         times = self._times = self._times or self._find_times()
         if not -len(times) <= number < len(times):

@@ -324,7 +324,8 @@ class CudaCalls(PublicCalls):
     ) -> None:
         if down > MAX_ROWS:
             raise DeviceError(
-                f"a dispatch has {across} by {down} workgroups, but CUDA permits {MAX_ROWS} rows."
+                f"dispatch: there must be at most {MAX_ROWS} rows of workgroups on CUDA, "
+                f"got {down} of {across}. Split the work into several calls."
             )
         encoder.commands.append((_LAUNCH, pipeline, group, offset, (across, down)))
 
