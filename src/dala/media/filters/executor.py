@@ -36,7 +36,7 @@ MAX_RESULTS = 3
 
 
 @dataclass(eq=False)
-class Result:
+class ResultBuffer:
     """A result buffer, whose memory may be lent."""
 
     buffer: Buffer
@@ -91,7 +91,7 @@ class CompiledChain:
         self._last = steps[-1]
         #: Results whose memory is lent, and one that is always copied.
         self.results = [self._new_result()]
-        self.spare: Result | None = None
+        self.spare: ResultBuffer | None = None
         #: What the pipeline reads and writes; it reads no source where a program draws without it.
         self._bound = [self.source, self.results[0].buffer]
         self._reads = any(i == PICTURE for s in self.inputs for i in s if type(i) is int)
@@ -126,10 +126,10 @@ class CompiledChain:
             except DalaError as error:
                 raise step.error(error) from error
 
-    def _new_result(self) -> Result:
-        return Result(buffer_zeros(self._last.shape, self._last.dtype, device=self.device))
+    def _new_result(self) -> ResultBuffer:
+        return ResultBuffer(buffer_zeros(self._last.shape, self._last.dtype, device=self.device))
 
-    def result(self, lends: bool) -> tuple[Result, bool]:
+    def result(self, lends: bool) -> tuple[ResultBuffer, bool]:
         """Return where the next frame goes, and whether that memory may be returned."""
         if lends:
             for found in self.results:
@@ -158,7 +158,7 @@ class CompiledChain:
         self._bound[place] = buffer
 
     def run(
-        self, result: Result, picture: SourceImage, steps: Sequence[Step], shares_memory: bool
+        self, result: ResultBuffer, picture: SourceImage, steps: Sequence[Step], shares_memory: bool
     ) -> None:
         """Upload a frame and its filters' pictures and tables, and run."""
         for step, given in zip(steps, self.inputs, strict=True):
