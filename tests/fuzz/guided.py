@@ -38,7 +38,8 @@ PIECES = 4
 LARGEST, MOST = 1 << 15, 4000
 #: Kinds of errors that count as new lines.
 KINDS = 200
-#: Seconds of one input.
+#: Seconds that a process takes to start, and of one input.
+START = 2.0
 PATIENCE = 60.0
 #: What processes of targets report.
 Rows = list[dict[str, Any]]
@@ -173,11 +174,13 @@ def lead(
     waiting = [(names[n % len(names)], n // len(names)) for n in range(rounds * jobs)]
     running: list[Process] = []
     rows = []
+    begin, started = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as folder:
         while waiting or running:
             while waiting and len(running) < jobs:
                 name, n = waiting.pop(0)
-                piece = max(seconds / rounds - 1, 1)
+                end = begin + seconds * (started // jobs + 1) / rounds
+                piece, started = max(end - time.monotonic() - START, 1), started + 1
                 here = Path(folder)
                 running.append(Process(name, piece, seed * 100 + n, here, kept or here / "kept"))
             time.sleep(0.1)

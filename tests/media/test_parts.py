@@ -63,7 +63,7 @@ def test_a_playlist_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
-        patch.setattr(Path, "write_text", full)
+        patch.setattr(Path, "write_bytes", full)
         complete_playlist(playlist)
     assert os.listdir(tmp_path) == ["live.m3u8"]
     complete_playlist(playlist)
