@@ -16,7 +16,6 @@ deque, which is atomic. The sums are computed later, by a thread that gets the l
 
 from __future__ import annotations
 
-import _thread
 import signal
 import sys
 import threading
@@ -283,16 +282,19 @@ def _raise_again(lost: sys.UnraisableHookArgs) -> None:
     if not (isinstance(lost.exc_value, KeyboardInterrupt) and _is_ours(lost.exc_traceback)):
         _print_lost(lost)
         return
-    with suppress(RuntimeError):  # the interpreter ends
-        _thread.start_new_thread(_interrupt_soon, ())
+    with suppress(RuntimeError):  # DeviceError is one: no more threads, or the interpreter ends
+        started = forks.latch()
+        forks.thread(_interrupt, name="dala interrupt", args=(started,)).start()
+        started.release()
 
 
-def _interrupt_soon() -> None:
+def _interrupt(started: threading.Lock) -> None:
+    started.acquire()
     time.sleep(0.01)
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
     else:  # Windows
-        _thread.interrupt_main()
+        signal.raise_signal(signal.SIGINT)
 
 
 def _is_ours(trace: TracebackType | None) -> bool:
