@@ -263,7 +263,6 @@ class Rows:
         except dala.errors.DalaError as error:
             print(f"  lut_apply: left out ({error})")
 
-
     def _blur(self, frame: Any, radius: int) -> Callable[[], Any]:
         """Return torch's blur of f32 planes, without the conversion from bytes: two passes."""
         run = self.torch.nn.functional.conv2d
@@ -309,9 +308,7 @@ def main(
     print(f"data resident on {device_info()['name']}; milliseconds per run")
     peer = None if small else _peer()
     titles = ["dala", *ours[1:]]
-    made = [
-        Rows(small, None if n else peer, ours[n]).made(title) for n, title in enumerate(titles)
-    ]
+    made = [Rows(small, None if n else peer, ours[n]).made(title) for n, title in enumerate(titles)]
     for rows in zip(*made, strict=True):
         name = rows[0][0]
         if names and not any(part in name for part in names):

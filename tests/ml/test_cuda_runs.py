@@ -1,4 +1,4 @@
-"""Models on ONNX Runtime's CUDA provider, whose place the CPU's takes: "GPU" memory is the host's."""
+"""Models on ONNX Runtime's CUDA provider: its CPU provider takes the place, the host the GPU's."""
 
 from __future__ import annotations
 

@@ -16,8 +16,9 @@ from dala.ml.runtime.providers import CudaPlace, runtime
 from dala.typing import NDArray
 
 if TYPE_CHECKING:
-    from dala.ml.runtime.device_runs import OrtValue
     from onnxruntime import InferenceSession
+
+    from dala.ml.runtime.device_runs import OrtValue
 
 #: Tensors that buffers can share, by ONNX Runtime's names.
 _SHARED: Final = {
