@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dala.gpu.compute import Buffer, buffer_zeros, from_dlpack
@@ -89,16 +90,14 @@ def on_host(frame: DecodedFrame, *, always: bool = True) -> DecodedFrame:
     return made
 
 
-class _GpuPlane:
-    """A plane of a frame, or that and the rest of its last pair, as an array of a GPU."""
-
-    def __init__(self, plane: AvObject, rows: int, columns: int, bits: int) -> None:
-        self.plane = plane
-        self.__cuda_array_interface__ = {
-            "shape": (rows, columns), "strides": (plane.line_size, 1 if bits <= 8 else 2),
-            "typestr": "|u1" if bits <= 8 else "<u2", "data": (plane.buffer_ptr, True),
-            "version": 3, "stream": _DECODERS,
-        }  # fmt: skip
+def _gpu_plane(plane: AvObject, size: tuple[int, int], bits: int) -> AvObject:
+    """Return the first rows and columns of a plane as an array of a GPU, which holds the plane."""
+    facts = {
+        "shape": size, "strides": (plane.line_size, 1 if bits <= 8 else 2),
+        "typestr": "|u1" if bits <= 8 else "<u2", "data": (plane.buffer_ptr, True),
+        "version": 3, "stream": _DECODERS,
+    }  # fmt: skip
+    return SimpleNamespace(__cuda_array_interface__=facts, plane=plane)
 
 
 def shown_size(frame: DecodedFrame, decoder: AvObject) -> tuple[int, int]:
@@ -122,7 +121,7 @@ def planes_on_gpu(
     if len(planes) == 2:
         sizes = [whole if even else sizes[0], (whole[0] // 2, whole[1])]
     return tuple(
-        from_dlpack(_GpuPlane(plane, *size, bits), device=device)
+        from_dlpack(_gpu_plane(plane, size, bits), device=device)
         for plane, size in zip(planes, sizes, strict=True)
     )
 
