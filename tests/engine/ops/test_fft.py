@@ -109,6 +109,7 @@ def test_vector_widths_of_other_machines(features, dtype, monkeypatch):
         assert_all_four((16, 64), 2, dtype)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_native_code_stays_in_bounds(dtype, monkeypatch):

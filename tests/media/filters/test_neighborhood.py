@@ -54,7 +54,7 @@ def test_box_blur(engine_id, border, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
-@pytest.mark.parametrize("radius", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("radius", [0, 1, 2, 3, pytest.param(7, marks=pytest.mark.long)])
 def test_median(engine_id, radius, dtype):
     for shape in SHAPES:
         image = noise(shape, dtype)
