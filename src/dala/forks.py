@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import operator
 import os
 import sys
 import threading
@@ -75,21 +76,12 @@ def generation() -> int:
 
 
 def lock() -> threading.Lock:
-    """Return a lock that is free in a forked child.
-
-    >>> lock().locked()
-    False
-    """
+    """Return a lock that is free in a forked child."""
     return _registered(threading.Lock())
 
 
 def rlock() -> threading.RLock:
-    """Return a re-entrant lock that is free in a forked child.
-
-    >>> guard = rlock()
-    >>> with guard, guard:
-    ...     pass
-    """
+    """Return a re-entrant lock that is free in a forked child."""
     return _registered(threading.RLock())
 
 
@@ -111,7 +103,7 @@ def condition(lock: threading.Lock | threading.RLock | None = None) -> threading
     >>> with changed:
     ...     changed.notify_all()
     """
-    return _registered(threading.Condition(rlock() if lock is None else lock))
+    return _registered(_Condition(rlock() if lock is None else lock))
 
 
 def event() -> threading.Event:
@@ -126,6 +118,17 @@ def event() -> threading.Event:
 def _registered(made: T) -> T:
     _locks.add(made)  # type: ignore[arg-type]  # typeshed omits the method
     return made
+
+
+class _Condition(threading.Condition):
+    """A condition whose ``with`` runs no Python code, so that Ctrl-C cannot leave it locked."""
+
+    __enter__ = property(operator.attrgetter("_enter"))
+    __exit__ = property(operator.attrgetter("_exit"))
+
+    def __init__(self, lock: threading.Lock | threading.RLock) -> None:
+        super().__init__(lock)
+        self._enter, self._exit = lock.__enter__, lock.__exit__
 
 
 class _Semaphore(threading.Semaphore):

@@ -16,9 +16,13 @@ deque, which is atomic. The sums are computed later, by a thread that gets the l
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
+import time
 from abc import abstractmethod
 from collections import deque
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, TypedDict
 
@@ -268,6 +272,41 @@ def _sum_changes() -> None:
         too_many = _host_bytes > _alarm
     finally:
         _summing = False
+
+
+def _raise_again(lost: sys.UnraisableHookArgs) -> None:
+    """Raise Ctrl-C once more if it ended a finalizer of ours: Python would print it and go on.
+
+    A thread does so a moment later, when the finalizer has returned.
+    """
+    if not (isinstance(lost.exc_value, KeyboardInterrupt) and _is_ours(lost.exc_traceback)):
+        _print_lost(lost)
+        return
+    with suppress(RuntimeError):  # DeviceError is one: no more threads, or the interpreter ends
+        started = forks.latch()
+        forks.thread(_interrupt, name="dala interrupt", args=(started,)).start()
+        started.release()
+
+
+def _interrupt(started: threading.Lock) -> None:
+    started.acquire()
+    time.sleep(0.01)
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:  # Windows
+        signal.raise_signal(signal.SIGINT)
+
+
+def _is_ours(trace: TracebackType | None) -> bool:
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__", "").startswith("dala."):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+_print_lost: Final = sys.unraisablehook
+sys.unraisablehook = _raise_again
 
 
 def _after_fork() -> None:

@@ -2,6 +2,7 @@
 
     python -m tests.fuzz --minutes 10 --jobs 2              # all targets
     python -m tests.fuzz streams --count 100000 --jobs 16   # a number of inputs of one target
+    python -m tests.fuzz shaders --count 1000000 --minutes 9 --jobs 16   # at most nine minutes
     python -m tests.fuzz --replay tests/fuzz/corpus/cube/0123456789abcdef
 
 Each input must end in a result or in one of our errors, within the time and the memory of
@@ -86,7 +87,7 @@ def work(args: argparse.Namespace) -> None:
             target.check(data)
     done = dict.fromkeys(made, args.first)
     failures = 0
-    end = time.monotonic() + args.minutes * 60 if not args.count else float("inf")
+    end = time.monotonic() + args.minutes * 60
     while done and time.monotonic() < end:
         for index, (name, target) in enumerate(made.items()):
             if name not in done:
@@ -180,7 +181,7 @@ def lead(args: argparse.Namespace) -> int:
                     target = targets.make(args.targets[busy[1]])
                     path = target.keep(busy[2])
                     failures.append(f"{target.name}: {why}\n  {replay_command(path)}")
-                    if worker.starts < ENOUGH and (args.count or time.monotonic() < args.ends):
+                    if worker.starts < ENOUGH and time.monotonic() < args.ends:
                         worker.first = skip_to(worker)
                         worker.start()
                         continue
@@ -247,8 +248,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(targets.TABLE))
-    parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--count", type=int, default=0, help="inputs of each target, not a time")
+    parser.add_argument("--minutes", type=float, help="at most; by default 1, or none with a count")
+    parser.add_argument("--count", type=int, default=0, help="inputs of each target")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--patience", type=float, default=60.0, help="seconds for one input")
@@ -264,6 +265,8 @@ def main() -> int:
     if missing:
         parser.error(f"not a target, or its package is missing: {', '.join(missing)}")
     args.targets = args.targets or targets.available()
+    if args.minutes is None:
+        args.minutes = float("inf") if args.count else 1.0
     if args.worker:
         work(args)
         return 0

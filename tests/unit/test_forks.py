@@ -262,3 +262,12 @@ def test_locks_are_plain():
     """A wrapper would cost each use."""
     assert type(forks.lock()) is type(threading.Lock())
     assert type(forks.rlock()) is type(threading.RLock())
+
+
+def test_no_python_code_runs_between_the_lock_of_a_condition_and_its_block():
+    changed, ran = forks.condition(), []
+    sys.setprofile(lambda frame, event, argument: ran.append(event))
+    with changed:  # Ctrl-C in such code would leave the condition locked
+        pass
+    sys.setprofile(None)
+    assert "call" not in ran

@@ -1,6 +1,7 @@
 """Counts of live objects, and ``dala.diagnostics()``."""
 
 import gc
+import subprocess
 import sys
 import threading
 
@@ -126,3 +127,21 @@ def test_diagnostics_without_engines(counts, monkeypatch):
     monkeypatch.delitem(sys.modules, "dala.gpu.compute.engines.instances", raising=False)
     monkeypatch.setattr(resources, "_totals", {})
     assert dala.diagnostics() == {"engines": {}, "objects": {"buffer": NONE}}
+
+
+def test_ctrl_c_in_a_finalizer_is_raised_again():
+    program = (
+        "import signal, time\n"
+        "from dala.gpu.compute import buffer\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "made = buffer([1.0], device='cpu')\n"
+        "made.engine.release = lambda storage: signal.raise_signal(signal.SIGINT)\n"
+        "try:\n"
+        "    made = None\n"
+        "    print('on', flush=True)\n"
+        "    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == ("on\ninterrupted\n", "")

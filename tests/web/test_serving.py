@@ -9,11 +9,12 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,9 @@ import dala.web
 from dala.cli import main
 from dala.errors import FreedError, ParameterError
 from dala.secure import certificate, qr_text
-from dala.web.serving import IDLE_SECONDS, LEAST_RATE, MAX_OF_ADDRESS, announcement
+from dala.web import serving
+from dala.web.serving import MAX_OF_ADDRESS, announcement
+from tests.gpu.presenters.screens import until
 
 
 @pytest.fixture(scope="module")
@@ -166,71 +169,63 @@ def test_certificates_name_their_hosts():
     assert [str(a) for a in names.get_values_for_type(x509.IPAddress)] == ["192.0.2.7"]
 
 
-class Clock:
-    """A clock that stands still until it is set, and says how often it was asked."""
-
-    def __init__(self, server):
-        self.now, self._asked, self._changed = 0.0, 0, threading.Condition()
-        server._http.clock = self
-
-    def __call__(self):
-        with self._changed:
-            self._asked += 1
-            self._changed.notify_all()
-            return self.now
-
-    def wait(self, asked):
-        with self._changed:
-            assert self._changed.wait_for(lambda: self._asked >= asked, 60)
+#: Those of the server, in less time.
+QUICK = replace(serving._LIMITS, request_seconds=0.3, idle_seconds=0.3, least_rate=1e12)
 
 
-def test_a_slow_request_is_dropped_after_its_time_in_all(folder):
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_slow_request_is_dropped_after_its_time_in_all(folder, tls, monkeypatch):
     """Each byte started the time again."""
-    with dala.web.Server(folder) as server:
-        clock = Clock(server)
+    monkeypatch.setattr(serving, "_LIMITS", QUICK)
+    with dala.web.Server(folder, tls=tls) as server:
         with socket.create_connection(("127.0.0.1", as_local(server)), timeout=60) as client:
-            for count, part in enumerate((b"GET / HTTP/1.0\r\n", b"Host: ", b"x")):
-                clock.wait(2 + count)  # the time is up to here, and the server reads
-                clock.now = 9.0 * count
-                client.sendall(part)
-            clock.wait(5)
-            clock.now = IDLE_SECONDS
-            client.sendall(b"y")
-            assert client.recv(1) == b""
-        assert status(server, "/") == 200
+            data, begin = b"", time.monotonic()
+            client.settimeout(0.05)
+            with suppress(ConnectionError):
+                for byte in b"GET / HTTP/1.0\r\nHost: " + b"x" * 1000:
+                    client.sendall(bytes([byte]))
+                    with suppress(TimeoutError):
+                        if not (part := client.recv(100)):
+                            break
+                        data += part
+            assert time.monotonic() - begin < 30
+        assert tls or b"408" in data
+        if not tls:
+            assert status(server, "/") == 200
 
 
-def test_a_slow_reader_is_dropped_and_holds_up_no_other(tmp_path):
+def test_a_slow_reader_is_dropped_and_holds_up_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(serving, "_LIMITS", QUICK)
     page = tmp_path / "page.html"
     with page.open("wb") as file:
         file.truncate(64 << 20)
-    with dala.web.Server(page) as server:
-        clock = Clock(server)
-        with socket.create_connection(("127.0.0.1", as_local(server)), timeout=60) as client:
-            client.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            got = len(client.recv(100))
-            assert status(server, "/x") == 404
-            clock.now = IDLE_SECONDS + (64 << 20) / LEAST_RATE
-            try:
-                while data := client.recv(1 << 20):
-                    got += len(data)
-            except ConnectionResetError:
-                pass
-            assert got < 64 << 20
+    with dala.web.Server(page) as server, ExitStack() as held:
+        place = ("127.0.0.1", as_local(server))
+        client = held.enter_context(socket.create_connection(place, timeout=60))
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        got = len(client.recv(100))
+        assert status(server, "/x") == 404
+        until(lambda: server._http.connections == 0, "the end of the slow connection")
+        with suppress(ConnectionResetError):
+            while data := client.recv(1 << 20):
+                got += len(data)
+        assert got < 64 << 20
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a second address of this machine")
 def test_one_address_leaves_room_for_others(folder):
     with dala.web.Server(folder) as server, ExitStack() as held:
-        clock, port = Clock(server), as_local(server)
-        for count in range(MAX_OF_ADDRESS):
-            held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
-            clock.wait(2 + 2 * count)
-        with socket.create_connection(("127.0.0.1", port), timeout=60) as more:
-            assert more.recv(1) == b""
+        for _ in range(MAX_OF_ADDRESS):
+            other = http.client.HTTPConnection("127.0.0.1", as_local(server), 60)
+            held.callback(other.close)
+            other.request("GET", "/dala.d.ts")
+            assert other.getresponse().read()
+        assert status(server, "/") == 503
         for _ in range(2):
             source = ("127.0.0.2", 0)
-            other = http.client.HTTPConnection("127.0.0.1", port, 60, source_address=source)
+            other = http.client.HTTPConnection(
+                "127.0.0.1", as_local(server), 60, source_address=source
+            )
             other.request("GET", "/")
             assert other.getresponse().status == 200
             other.close()
@@ -295,6 +290,7 @@ def test_mistakes(folder, tmp_path):
         dala.web.Server(folder, port=99999)
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("out", [None, "page.html", "."])
 def test_command_serves_until_a_signal(number, out, tmp_path):

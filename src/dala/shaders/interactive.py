@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from dala.budget import Limits
-from dala.errors import LimitExceeded, ParameterError
+from dala.errors import LimitExceeded, ParameterError, printable
 from dala.gpu.compute.kernel import check_limits
 from dala.gpu.compute.lang.limits import MAX_SOURCE
 from dala.gpu.compute.passes.program import MAX_PASSES, KernelProgram, ProgramPass
@@ -36,6 +36,8 @@ _SOUNDS: Final = {"audio": wave, "audioFFT": spectrum}
 _IMAGES: Final = ("image", *_SOUNDS, "cube")
 #: Samples, and bands of a spectrum, if a file does not say how many it wants; and the most.
 _WIDTH, _MOST = 256, 4096
+#: Letters of a label that are kept.
+_LABEL: Final = 80
 
 Json = Mapping[str, object]
 
@@ -50,6 +52,7 @@ class IsfInput:
     low: float | None = None
     high: float | None = None
     values: tuple[int, ...] = ()
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,8 @@ def _input(call: str, item: Json) -> IsfInput:
     numbers = [_number(v) for v in _list(item.get("VALUES"), object)]
     values = tuple(int(v) for v in numbers if v is not None)
     low, high = (_number(item.get(k)) for k in ("MIN", "MAX"))
-    return IsfInput(name, kind, item.get("DEFAULT"), low, high, values)
+    label = " ".join(str(item.get("LABEL") or "").split())[:_LABEL]
+    return IsfInput(name, kind, item.get("DEFAULT"), low, high, values, printable(label))
 
 
 def _number(value: object) -> float | None:
@@ -166,6 +170,10 @@ def _pass(item: Json) -> IsfPass:
 # kernels ----------------------------------------------------------------------------------------
 def given_of(spec: IsfInput) -> Given:
     """Return an input as a variable of the shader and a parameter of the kernel."""
+    return _declared(spec)._replace(label=spec.label)
+
+
+def _declared(spec: IsfInput) -> Given:
     if spec.type in _IMAGES:
         return Given(spec.name, SAMPLER)
     if spec.type in ("bool", "event"):

@@ -47,6 +47,7 @@ class Control:
         choices: the words of a choice.
         unit: such as "pixels".
         doc: one line.
+        label: what is shown for the name; "" for the name itself.
         why: why it is fixed; "" if it can be changed.
     """
 
@@ -63,6 +64,7 @@ class Control:
     choices: tuple[str, ...] = ()
     unit: str = ""
     doc: str = ""
+    label: str = ""
     why: str = ""
 
     @property
@@ -104,7 +106,10 @@ def control(
         return None
     symbol = f"p{index}.{p.name}"
     name = f"{filter_name}.{p.name}"
-    made = Control(name, filter_name, index, p.name, p.type, (symbol,), (), unit=p.unit, doc=p.doc)
+    made = Control(
+        name, filter_name, index, p.name, p.type, (symbol,), (), unit=p.unit, doc=p.doc,
+        label=p.label,
+    )  # fmt: skip
     if p.type == "choice":
         if not isinstance(value, str) or value not in p.choices:
             return None

@@ -126,7 +126,7 @@ def control_json(c: Control) -> Document:
     }
     if c.type not in ("choice", "bool"):
         made |= {"low": c.low, "high": c.high, "step": c.step}
-    for name in ("unit", "doc", "why"):
+    for name in ("unit", "doc", "label", "why"):
         if getattr(c, name):
             made[name] = getattr(c, name)
     if c.choices:

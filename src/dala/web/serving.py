@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import io
 import json
+import mimetypes
 import os
 import socket
-import ssl
 import sys
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from time import monotonic
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
-from dala import forks
 from dala.arguments import Flag, Integer, checked_path
 from dala.errors import FreedError, ParameterError
+from dala.gpu.presenters.http import HttpResponse, PageServer, ServerLimits, text_response
 from dala.resources import Closing
 from dala.secure import local_addresses, qr_text, tls_context
 from dala.typing import PathLike
-from dala.untrusted.opened import Opened
 from dala.untrusted.place import Place
 
 _CALL: Final = "dala.web.serve"
@@ -40,143 +34,20 @@ MAX_CONNECTIONS: Final = 64
 #: Of these, those of one address, so that it leaves room for others.
 MAX_OF_ADDRESS: Final = 32
 
+_LIMITS: Final = ServerLimits(
+    MAX_CONNECTIONS, MAX_OF_ADDRESS, IDLE_SECONDS, IDLE_SECONDS, LEAST_RATE
+)
+
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 #: The files of every exported folder; ``chain.json`` names the others.
 _ALWAYS: Final = ("index.html", "chain.json", "dala.js", "dala.d.ts")
 
-#: Files by the path of a request, unquoted.
+#: Types that not every machine knows.
+_KINDS: Final = {".js": "text/javascript", ".json": "application/json", ".wgsl": "text/plain"}
+
+#: Files by the path of a request, unquoted, without its first slash.
 _Files: TypeAlias = Mapping[bytes, Path]
-
-
-class _Handler(SimpleHTTPRequestHandler):
-    """The files of one page, and nothing else."""
-
-    server: _HTTPServer
-    timeout = IDLE_SECONDS
-    server_version = "dala"
-    sys_version = ""
-    extensions_map: Final = {  # type: ignore[misc] # Python's own is a plain dict
-        **SimpleHTTPRequestHandler.extensions_map,
-        ".js": "text/javascript",
-        ".json": "application/json",
-        ".wgsl": "text/plain",
-    }
-
-    def end_headers(self) -> None:
-        self.send_header("Cache-Control", "no-cache")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")
-        super().end_headers()
-
-    def __init__(self, *args: Any, files: _Files, place: Place) -> None:
-        self._files, self._place = files, place
-        self._opened: Opened | None = None
-        super().__init__(*args)
-
-    def setup(self) -> None:
-        super().setup()
-        self._deadline = self.server.clock() + IDLE_SECONDS
-        self.rfile = io.BufferedReader(_Patient(self))
-
-    def hurry(self) -> None:
-        """Let the next step of the connection end with the time that it has in all.
-
-        Raises:
-            TimeoutError: there is none left.
-        """
-        left = self._deadline - self.server.clock()
-        if left <= 0:
-            raise TimeoutError
-        self.connection.settimeout(left)
-
-    def copyfile(self, source: Any, outputfile: Any) -> None:
-        """Send a file; a client that reads too slowly is dropped."""
-        size = os.fstat(source.fileno()).st_size
-        self._deadline = self.server.clock() + IDLE_SECONDS + size / LEAST_RATE
-        while data := source.read(1 << 16):
-            self.hurry()
-            outputfile.write(data)
-
-    def send_head(self) -> Any:  # a file, or None
-        asked = unquote_to_bytes(self.path.partition("?")[0].partition("#")[0])
-        path = self._files.get(asked)
-        with suppress(ParameterError):
-            self._opened = None if path is None else self._place.open(str(path), _CALL)
-        # A file of the page that has become a link, or is behind one, is none of the page.
-        if self._opened is None or self._opened.name != path:
-            self.send_error(404)
-            return None
-        return super().send_head()
-
-    def translate_path(self, path: str) -> str:
-        """Return a path of the file that was opened for the request."""
-        assert self._opened is not None
-        return os.fspath(self._opened)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Print nothing: the command's output is for addresses."""
-
-
-class _Patient(io.RawIOBase):
-    """The bytes that a client sends, up to the deadline of its request."""
-
-    def __init__(self, handler: _Handler) -> None:
-        self._handler = handler
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._handler.hurry()
-        return int(self._handler.connection.recv_into(buffer))
-
-
-class _HTTPServer(ThreadingHTTPServer):
-    daemon_threads = True
-    allow_reuse_address = os.name != "nt"
-
-    #: Seconds of a clock.
-    clock: Callable[[], float] = staticmethod(monotonic)
-
-    def __init__(self, address: tuple[str, int], handler: Any, context: ssl.SSLContext | None):
-        if ":" in address[0]:
-            self.address_family = socket.AF_INET6
-        self._context = context
-        self._lock = forks.lock()
-        self._open: Counter[str] = Counter()
-        super().__init__(address, handler)
-
-    def get_request(self) -> tuple[socket.socket, Any]:
-        connection, address = super().get_request()
-        connection.settimeout(IDLE_SECONDS)
-        if self._context is not None:
-            # The handshake is made by the connection's thread, so that none waits for a slow one.
-            connection = self._context.wrap_socket(
-                connection, server_side=True, do_handshake_on_connect=False
-            )
-        return connection, address
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self._lock:
-            room = self._open.total() < MAX_CONNECTIONS
-            room = room and self._open[client_address[0]] < MAX_OF_ADDRESS
-            self._open[client_address[0]] += room
-        if room:
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            with self._lock:
-                self._open[client_address[0]] -= 1
-                self._open += Counter()  # without those that have none
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing: browsers close connections, and refuse certificates, as they like."""
 
 
 class Server(Closing):
@@ -228,8 +99,29 @@ class Server(Closing):
         if secure:
             names = {"localhost", "127.0.0.1", socket.gethostname(), *hosts} - {"0.0.0.0", "::"}
             context = tls_context(sorted(names), _CALL)
-        self._http = _HTTPServer((host, port), partial(_Handler, files=files, place=place), context)
-        number = self._http.server_address[1]
+
+        def respond(path: str, query: dict[str, str]) -> HttpResponse:
+            found, opened = files.get(unquote_to_bytes(path)), None
+            with suppress(ParameterError):
+                opened = None if found is None else place.open(str(found), _CALL)
+            # A file of the page that has become a link, or is behind one, is none of the page.
+            if opened is None or opened.name != found:
+                return text_response(404, "Not found.")
+            kind = _KINDS.get(found.suffix) or mimetypes.guess_type(found.name)[0]
+            headers = {"Content-Type": kind or "application/octet-stream"}
+            return HttpResponse(200, memoryview(opened.mapped()), headers)
+
+        self._http = PageServer(
+            respond,
+            "/",
+            failed=lambda error: None,
+            limits=_LIMITS,
+            place=(host, port),
+            hosts=None,
+            headers={"Cache-Control": "no-cache"},
+            context=context,
+        )
+        number = self._http.port
         shown = hosts[0] if hosts[0] not in ("0.0.0.0", "::") else "localhost"
         shown = f"[{shown}]" if ":" in shown else shown
         page = "" if path.is_dir() else quote(os.fsencode(path.name))
@@ -237,8 +129,6 @@ class Server(Closing):
         self.address = f"{'https' if secure else 'http'}://{shown}:{number}/{page}"
         #: Whether other machines can open it.
         self.local = local
-        self._thread = forks.thread(self._http.serve_forever, name="dala web")
-        self._thread.start()
         self._closed = False
 
     def wait(self) -> None:
@@ -249,16 +139,14 @@ class Server(Closing):
         """
         if self._closed:
             raise FreedError(f"{_CALL}: the server was closed.")
-        while self._thread.is_alive():
-            self._thread.join(0.5)
+        while not self._http.wait(0.5):
+            pass
 
     def close(self) -> None:
         """Stop serving. Closing twice is allowed."""
         if not self._closed:
             self._closed = True
-            self._http.shutdown()
-            self._http.server_close()
-            self._thread.join()
+            self._http.close()
 
 
 def serve(
@@ -311,7 +199,7 @@ def _files_of(path: Path) -> _Files:
     """Return the files of a page; each has its real path, also where links lead to the page."""
     if path.is_file():
         page = path.resolve()
-        return {b"/": page, b"/" + os.fsencode(path.name): page}
+        return {b"": page, os.fsencode(path.name): page}
     root = path.resolve()
     try:
         document = json.loads(Place([root]).open("chain.json", _CALL).content(MAX_BYTES, _CALL))
@@ -329,4 +217,4 @@ def _files_of(path: Path) -> _Files:
             "Put other pages on a web server.",
         ) from None
     paths[b""] = paths[b"index.html"]
-    return {b"/" + name: p for name, p in paths.items() if p.is_relative_to(root)}
+    return {name: p for name, p in paths.items() if p.is_relative_to(root)}

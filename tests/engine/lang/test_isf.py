@@ -12,8 +12,12 @@ from PIL import Image
 import dala
 from dala.errors import LimitExceeded, ParameterError, StorageNotFound, UnknownParameter
 from dala.media import Scene, gpu
+from dala.media.filters.declarations import parameters_of
 from dala.media.transitions import Transition
 from dala.shaders import isf, load, shadertoy
+from dala.studio.catalogue.parameters import parameter
+from dala.web.controls import control
+from dala.web.document import control_json
 
 RNG = np.random.default_rng(3)
 PICTURE = RNG.integers(0, 256, (6, 8, 4), dtype=np.uint8)
@@ -52,6 +56,19 @@ def test_places_and_images(dala_device):
     for read in reads:
         program = isf(text(f"{helper}void main() {{ gl_FragColor = {read}; }}", IMG))
         assert np.array_equal(frames(program, 1, PICTURE, device=dala_device)[0], PICTURE), read
+
+
+def test_labels_are_shown_for_names():
+    """By the studio, by exported pages and in the file that a shader is written to."""
+    level = {"NAME": "level", "TYPE": "float", "DEFAULT": 1, "LABEL": "Level\n of <glow>"}
+    program = isf(text("void main() { gl_FragColor = vec4(level + b); }", level, ("b", "float")))
+    params = parameters_of(program)
+    assert [p.label for p in params] == ["Level of <glow>", ""]
+    cards = [parameter(p).get("label") for p in params]
+    controls = [control(p, 1.0, "glow", 0, {}) for p in params]
+    assert cards == ["Level of <glow>", None]
+    assert [control_json(c).get("label") for c in controls] == cards
+    assert '"LABEL": "Level of <glow>"' in program.source("isf")
 
 
 def test_inputs_are_parameters():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from fractions import Fraction
 from itertools import islice, pairwise
 
@@ -258,7 +260,8 @@ def test_file_appears_only_when_complete(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_ctrl_c_leaves_no_file(tmp_path):
+def interrupted_writing(folder, delay):
+    """Write a video for ever, and press Ctrl-C a moment after it has begun."""
     program = (
         "import signal, sys, numpy as np\n"
         "from dala.media import video\n"
@@ -268,15 +271,27 @@ def test_ctrl_c_leaves_no_file(tmp_path):
         "        writer.write(np.zeros((64, 64, 3), np.uint8))\n"
         "        if i == 20: print('going', flush=True)\n"
     )
-    command = [sys.executable, "-c", program, str(tmp_path / "a.mp4")]
+    command = [sys.executable, "-c", program, str(folder / "a.mp4")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdout.readline() == b"going\n"
+        time.sleep(delay)
         process.send_signal(signal.SIGINT)
         try:
-            assert process.wait(300) != 0
+            assert process.wait(60) != 0
         finally:
             process.kill()
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(folder) == []
+
+
+def test_ctrl_c_leaves_no_file(tmp_path):
+    interrupted_writing(tmp_path, 0)
+
+
+@pytest.mark.long
+def test_ctrl_c_at_any_moment_ends_the_program(tmp_path):
+    moments = random.Random(5)
+    for _ in range(200):
+        interrupted_writing(tmp_path, moments.random() * 0.05)
 
 
 def test_collected_writer_leaves_no_file(tmp_path):

@@ -17,6 +17,7 @@ export interface Control {
   step?: number;
   choices?: string[];
   unit?: string;
+  label?: string;
   doc?: string;
   /** Why it is fixed; absent if it can be changed. */
   why?: string;

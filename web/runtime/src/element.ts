@@ -327,9 +327,10 @@ class View implements Mounted {
       this.params[c.name] = value;
       this.request();
     };
-    const title = c.unit ? `${c.param} (${c.unit})` : c.param;
+    const name = c.label || c.param.replaceAll("_", " ");
+    const title = c.unit ? `${name} (${c.unit})` : name;
     const row = (input: HTMLElement, more?: Node, part = "") => {
-      const name = make("span", { textContent: title.replaceAll("_", " ") + part });
+      const name = make("span", { textContent: title + part });
       return make("label", { className: "row", title: c.doc ?? "" }, name, ...(more ? [more] : []), input);
     };
     if (c.type === "choice") {

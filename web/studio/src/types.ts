@@ -16,6 +16,7 @@ export interface Param {
   /** Low, high and step of a control: always finite. */
   slider?: [number, number, number];
   unit?: string;
+  label?: string;
   choices?: string[];
   size?: number;
   spread?: boolean;

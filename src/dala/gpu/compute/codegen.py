@@ -135,5 +135,7 @@ def _isf_input(p: ParamDecl) -> dict[str, Any]:
         made["DEFAULT"] = value
     if kind == "long":
         made["TYPE"] = "float"
+    if p.label:
+        made["LABEL"] = p.label
     ends = {"MIN": p.low, "MAX": p.high}
     return made | {k: end for k, end in ends.items() if end is not None and math.isfinite(end)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias, overload
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias, overload
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from dala.errors import (
     did_you_mean,
     printable,
 )
-from dala.extensions import filter_hint
+from dala.extensions import filter_hint, write_whole
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.call.arguments import number_kinds, pack
 from dala.gpu.compute.call.checks import check_alias, check_buffers, check_count, check_types
@@ -34,6 +34,9 @@ from dala.gpu.compute.lang.parser import declare
 from dala.gpu.compute.params import check_mapping
 from dala.gpu.compute.runnable import InstanceDoc, Runnable
 from dala.typing import Params, PathLike
+
+if TYPE_CHECKING:
+    from dala.gpu.compute.kernels import Builtins
 
 #: A Python function in the kernel language.
 KernelFunction: TypeAlias = Callable[..., float | Vector | tuple[float, ...]]
@@ -186,7 +189,7 @@ class Kernel(Runnable):
         from dala.arguments import checked_path
 
         file = checked_path("Kernel.export_isf", "path", path)
-        file.write_text(self.source("isf"), encoding="utf-8")
+        write_whole(file, self.source("isf").encode())
 
     # the registry -----------------------------------------------------------------------------
     @staticmethod
@@ -425,7 +428,7 @@ def _refuse_builtin(name: str) -> None:
         )
 
 
-def builtins() -> Mapping[str, Runnable]:
+def builtins() -> Builtins:
     """Return the built-in kernels and operations, by name."""
     from dala.gpu.compute.kernels import BUILTINS
 
@@ -437,7 +440,8 @@ _builtins = functools.cache(builtins)  # an import statement takes half a micros
 
 def find(name: str) -> Runnable | None:
     """Return the kernel or operation with a name, or None."""
-    return _custom.held.get(name) or _builtins().get(name) or _custom.find(name)
+    known = _builtins()
+    return _custom.held.get(name) or known.held.get(name) or known.get(name) or _custom.find(name)
 
 
 def names() -> list[str]:

@@ -1,9 +1,9 @@
-"""A minimal HTTP server for one page. It is ours because the standard library's has no bounds.
+"""A minimal HTTP server for pages. It is ours because the standard library's has no bounds.
 
-It listens on 127.0.0.1 only, on a free port. It serves only paths that begin with a secret, and
-only requests whose Host is a local name: another site can neither guess the secret nor use DNS
-rebinding. The port in Host may differ, as it does through a tunnel. It is our own, because showing
-a surface needs no package, and web frameworks do not bound what a connection costs.
+Showing a surface needs no package, and web frameworks do not bound what a connection costs. By
+default it listens on 127.0.0.1 only, on a free port. It serves only paths that begin with a secret,
+and only requests whose Host is a local name: another site can neither guess the secret nor use DNS
+rebinding. The port in Host may differ, as it does through a tunnel.
 
 Any program on the machine may connect, so every connection costs a bounded amount: of time until
 its request is complete, of bytes, and of places. When the places are taken, a connection that has
@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
@@ -28,10 +29,13 @@ from dala.gpu.presenters.requests import HttpRequest, RequestRefused, parse_requ
 #: The local names that a request's Host may have.
 HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
-POLICY: Final = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "connect-src 'self' ws://127.0.0.1:* ws://localhost:*; img-src data:; frame-ancestors 'none'"
-)
+#: Headers of responses that have no others.
+HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; "
+    "style-src 'unsafe-inline'; connect-src 'self' ws://127.0.0.1:* ws://localhost:*; "
+    "img-src data:; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
 
 #: Bytes of a body that are sent at a time.
 CHUNK: Final = 256 * 1024
@@ -101,8 +105,11 @@ class PageServer:
         limits: What connections may cost.
         upgrade: Returns the response to a WebSocket's handshake on a path, whose key is the second
             argument; None where there is none.
-        place: The address and port to listen on. On another address than a loopback one, requests
-            may name any host.
+        place: The address and port to listen on.
+        hosts: The names that the Host of a request may have; None for any. By default the local
+            ones on a loopback address, and any on others.
+        headers: Headers of responses that have no others.
+        context: For https.
 
     Raises:
         OSError: It cannot listen there.
@@ -116,6 +123,9 @@ class PageServer:
         limits: ServerLimits | None = None,
         upgrade: Callable[[str, str], HttpResponse] | None = None,
         place: tuple[str, int] = ("127.0.0.1", 0),
+        hosts: frozenset[str] | None = HOSTS,
+        headers: Mapping[str, str] = HEADERS,
+        context: ssl.SSLContext | None = None,
     ) -> None:
         self._respond = respond
         self._upgrade = upgrade
@@ -129,10 +139,14 @@ class PageServer:
         self._closed = forks.event()
         #: Connections refused or closed to make room.
         self.refused = 0
-        self._hosts = HOSTS if place[0] in ("127.0.0.1", "localhost") else None
-        self._listener = socket.create_server(place, backlog=64)
+        self._hosts = hosts if place[0] in ("127.0.0.1", "localhost") else None
+        self._headers, self._context = headers, context
+        family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+        self._listener = socket.create_server(place, family=family, backlog=64)
         self._listener.settimeout(POLL_SECONDS)
-        self.address = f"http://{place[0]}:{self._listener.getsockname()[1]}{prefix}"
+        #: The port that it listens on.
+        self.port: int = self._listener.getsockname()[1]
+        self.address = f"http://{place[0]}:{self.port}{prefix}"
         forks.in_child(self._leave_to_parent)
         self._loop = forks.thread(self._accept_all, name="dala-http")
         try:
@@ -145,6 +159,10 @@ class PageServer:
     def connections(self) -> int:
         """The number of open connections."""
         return len(self._open)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, at most so long; return whether the server was closed."""
+        return self._closed.wait(seconds)
 
     # accepting ----------------------------------------------------------------------------------
     def _accept_all(self) -> None:
@@ -163,12 +181,17 @@ class PageServer:
                 pause = min(2 * pause, 1.0)
 
     def _begin(self, accepted: socket.socket, client: tuple[str, int]) -> None:
-        connection = _Connection(accepted, client[0])
         accepted.settimeout(self._limits.idle_seconds)
+        if self._context is not None:  # the connection's thread makes the handshake
+            accepted = self._context.wrap_socket(
+                accepted, server_side=True, do_handshake_on_connect=False
+            )
+        connection = _Connection(accepted, client[0])
         if not self._has_room(connection.address):
             self.refused += 1
             with contextlib.suppress(OSError):
-                self._send(connection, text_response(503, "Too many connections."), keep=False)
+                if self._context is None:
+                    self._send(connection, text_response(503, "Too many connections."), keep=False)
             accepted.close()
             return
         thread = forks.thread(self._work, args=(connection,), name="dala-http-connection")
@@ -277,10 +300,9 @@ class PageServer:
         self, connection: _Connection, response: HttpResponse, keep: bool, *, body: bool = True
     ) -> None:
         headers = {
-            "Content-Security-Policy": POLICY,
+            **self._headers,
             **response.headers,
             "Server": "dala",
-            "Cache-Control": "no-store",
             "Referrer-Policy": "no-referrer",
             "X-Content-Type-Options": "nosniff",
         }
@@ -309,7 +331,7 @@ class PageServer:
 def _shut_down(connection: socket.socket) -> None:
     """End a connection of another thread, whose wait ends with it."""
     with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)  # of TLS, the one below it
 
 
 def _linger(connection: socket.socket) -> None:

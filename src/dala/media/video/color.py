@@ -20,7 +20,14 @@ from dala.gpu.compute.kernel import get
 from dala.gpu.compute.params import PixelSize
 from dala.media.images import host_memory
 from dala.media.kernels import kernel_from_text
-from dala.media.video.decoding.nvdec import is_on_gpu, joined, layout_of, narrowed, planes_on_gpu
+from dala.media.video.decoding.nvdec import (
+    is_on_gpu,
+    joined,
+    layout_of,
+    narrowed,
+    planes_on_gpu,
+    stacked,
+)
 from dala.media.video.source import DecodedFrame
 from dala.typing import NDArray
 
@@ -159,11 +166,20 @@ def unknown_matrix(frame: DecodedFrame) -> int | None:
 
 
 # planes ---------------------------------------------------------------------------------------
-def planes_of(frame: DecodedFrame, colors: ColorInfo, device: str | None = None) -> DecodedPlanes:
-    """Return the planes of a decoded frame as bytes, over the frame's own memory if possible."""
+def planes_of(
+    frame: DecodedFrame,
+    colors: ColorInfo,
+    device: str | None = None,
+    size: tuple[int, int] | None = None,
+) -> DecodedPlanes:
+    """Return the planes of a decoded frame as bytes, over the frame's own memory if possible.
+
+    ``size`` is its height and width, where the frame does not say.
+    """
+    size = size or (frame.height, frame.width)
     if is_on_gpu(frame):
-        return _planes_on_gpu(frame, colors.range == "full", device)
-    form, size = frame.format, (frame.height, frame.width)
+        return _planes_on_gpu(frame, colors.range == "full", device, size)
+    form = frame.format
     kind = pixel_rule(form.name).kind
     if kind == "rgb":
         if re.fullmatch(r"(rgb|bgr)5[56]5be", form.name):  # which FFmpeg 8 reads as little-endian
@@ -198,13 +214,16 @@ def planes_of(frame: DecodedFrame, colors: ColorInfo, device: str | None = None)
     return DecodedPlanes("yuv444", (np.stack([luma, u, v], axis=-1),), *size, alpha)
 
 
-def _planes_on_gpu(frame: DecodedFrame, full: bool, device: str | None) -> DecodedPlanes:
+def _planes_on_gpu(
+    frame: DecodedFrame, full: bool, device: str | None, size: tuple[int, int]
+) -> DecodedPlanes:
     bits = frame.sw_format.components[0].bits
-    made = planes_on_gpu(frame, device)
+    made = planes_on_gpu(frame, device, size, even=True)
     if bits > 8:
-        luma, pairs = (narrowed(b, bits, full, i == 1, 16 - bits) for i, b in enumerate(made))
-        made = luma, pairs
-    return DecodedPlanes("nv12", made, frame.height, frame.width)
+        made = tuple(narrowed(b, bits, full, i > 0, 16 - bits) for i, b in enumerate(made))
+    if len(made) == 3:
+        return DecodedPlanes("yuv444", (stacked(made),), *size)
+    return DecodedPlanes("nv12", made, *size)
 
 
 def _gray_planes(frame: DecodedFrame, full: bool) -> DecodedPlanes:
@@ -306,7 +325,7 @@ def to_rgba(planes: DecodedPlanes, colors: ColorInfo, device: str | None) -> Buf
     for buffer in inputs:
         buffer.free()
     if shape[:2] != (planes.height, planes.width):
-        cut = from_array(made.numpy()[: planes.height, : planes.width], device=device)
+        cut: Buffer = get("crop")(made, box=(0, 0, planes.width, planes.height))
         made.free()
         made = cut
     return made if planes.alpha is None else with_alpha(made, planes.alpha, device)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from math import prod
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -209,24 +210,13 @@ def _check_sizes(graph: OnnxGraph) -> None:
 
 def _check_cycles(nodes: list[OnnxNode]) -> None:
     makers = {name: k for k, node in enumerate(nodes) for name in node.outputs if name}
-    state = [0] * len(nodes)  # 1: its inputs are being followed, 2: done
-    for start in range(len(nodes)):
-        stack = [start]
-        while stack:
-            k = stack[-1]
-            if state[k] == 2:
-                stack.pop()
-                continue
-            sources = [makers[name] for name in nodes[k].inputs if name in makers]
-            waiting = [s for s in sources if state[s] != 2]
-            if not waiting:
-                state[k] = 2
-                stack.pop()
-            elif state[k] == 1:
-                raise ValueError(f"the node {nodes[k]} is part of a cycle")
-            else:
-                state[k] = 1
-                stack.extend(waiting)
+    sources = {
+        k: [makers[name] for name in node.inputs if name in makers] for k, node in enumerate(nodes)
+    }
+    try:
+        TopologicalSorter(sources).prepare()
+    except CycleError as error:
+        raise ValueError(f"the node {nodes[error.args[1][0]]} is part of a cycle") from None
 
 
 def read_graph(data: Data) -> OnnxGraph:

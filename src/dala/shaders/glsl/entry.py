@@ -47,6 +47,7 @@ class Given(NamedTuple):
     name: str
     kind: GlslType
     param: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,9 @@ def _declared(text: ShaderText, lines: Lines, limits: Limits | None) -> Kernel:
     source = GlslSource(text.fragment, text.name, made=made, places=places)
     decl = declare(source)
     args = tuple(replace(a, sampled=True) for a in decl.args)
-    return Kernel(text.name, replace(decl, args=args, doc=text.doc), limits)
+    labels = {parameter(g.name): g.label for g in text.given}
+    params = tuple(replace(p, label=labels.get(p.name, "")) for p in decl.params)
+    return Kernel(text.name, replace(decl, args=args, params=params, doc=text.doc), limits)
 
 
 def _entry(text: ShaderText) -> Lines:

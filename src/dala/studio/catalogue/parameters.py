@@ -38,7 +38,7 @@ def parameter(p: FilterParam) -> JsonObject:
     kind, whole = kind_of(p), p.whole
     made: JsonObject = {"name": p.name, "type": kind, "required": p.required}
     made["default"] = plain(p.default)
-    said: JsonObject = {"unit": p.unit, "doc": p.doc, "choices": list(p.choices)}
+    said: JsonObject = {"unit": p.unit, "doc": p.doc, "label": p.label, "choices": list(p.choices)}
     made |= {name: value for name, value in said.items() if value}
     if kind in ("number", "int", "numbers", "point"):
         made |= bounds(p.default, p.low, p.high, whole=whole, unit=p.unit)

@@ -32,7 +32,7 @@ export function Control(props: Props): JSX.Element {
   const id = useId();
   const value = props.value === undefined ? (param.default ?? null) : props.value;
   const changed = props.value !== undefined && !same(props.value, param.default ?? null);
-  const label = title(param.name);
+  const label = param.label ?? title(param.name);
   const wide = ["curve", "text", "any"].includes(param.type);
   return (
     <div class={wide ? "control wide" : "control"} data-testid={`control-${param.name}`} data-changed={changed}>

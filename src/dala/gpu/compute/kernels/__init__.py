@@ -29,11 +29,12 @@ from dala.gpu.compute.runnable import Runnable
 _NAMES: Final = re.compile(r'^(?:def |    title = ")(\w+)', re.M)
 
 
-class _Builtins(Mapping[str, Runnable]):
+class Builtins(Mapping[str, Runnable]):
     """Kernels by name. Modules are imported when a kernel is first looked up."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Runnable] = {}
+        #: Those that were looked up, for a fast path.
+        self.held: dict[str, Runnable] = {}
         self._lock = forks.rlock()
         self._loaded = False
 
@@ -56,15 +57,15 @@ class _Builtins(Mapping[str, Runnable]):
 
     def _look(self, name: object) -> Runnable | None:
         """Return the kernel with a name from this package, importing as little as possible."""
-        if name in self._found:
-            return self._found[str(name)]
+        if name in self.held:
+            return self.held[str(name)]
         if name not in FILTERS and isinstance(name, str) and not self._loaded:
             with self._lock:
                 for home in self._homes.get(name, ()):
                     self._add(import_module(f"{__name__}.{home}"))
         if name in FILTERS and not FILTERS[str(name)].is_recipe:
             return FILTERS[str(name)].kernel
-        return self._found.get(str(name))
+        return self.held.get(str(name))
 
     def _load(self) -> dict[str, Runnable]:
         if not self._loaded:
@@ -72,22 +73,22 @@ class _Builtins(Mapping[str, Runnable]):
                 for found in () if self._loaded else pkgutil.iter_modules(__path__):
                     self._add(import_module(f"{__name__}.{found.name}"))
                 self._loaded = True
-        return self._found
+        return self.held
 
     def _add(self, module: ModuleType) -> None:
         for name in getattr(module, "__all__", ()):
-            if name not in FILTERS and name not in self._found:
+            if name not in FILTERS and name not in self.held:
                 function = getattr(module, name)
-                self._found[name] = Kernel(name, partial(declare_function, function, name))
+                self.held[name] = Kernel(name, partial(declare_function, function, name))
         for kind in DECLARED[module.__name__]:
             if kind.title not in FILTERS:
-                self._found.setdefault(kind.title, kind())
+                self.held.setdefault(kind.title, kind())
 
     def __getitem__(self, name: str) -> Runnable:
         found = self._look(name)
         if found is None:
             self._add(import_module(self._modules[name]))
-            found = self._found[name]
+            found = self.held[name]
         return found
 
     def _names(self) -> dict[str, None]:
@@ -105,4 +106,4 @@ class _Builtins(Mapping[str, Runnable]):
         return len(self._names())
 
 
-BUILTINS: Final = _Builtins()
+BUILTINS: Final = Builtins()

@@ -79,6 +79,7 @@ class FilterParam(DeclaredParam):
 
     unit: str = ""
     doc: str = ""
+    label: str = ""
 
     @property
     def is_input(self) -> bool:

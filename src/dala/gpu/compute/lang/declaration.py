@@ -86,6 +86,7 @@ class ParamDecl:
         high: the largest accepted value, or None; inf accepts every finite number.
         listed: True for a list of numbers, whose length is that of the value.
         role: "time", "frame", "resolution", "pointer" or "date" if the surroundings give it, or "".
+        label: what controls show for the name, or "".
     """
 
     name: str
@@ -97,6 +98,7 @@ class ParamDecl:
     high: int | float | None = None
     listed: bool = False
     role: str = ""
+    label: str = ""
 
     @property
     def required(self) -> bool:

@@ -23,7 +23,7 @@ _INLINED: Final = re.compile(
 )
 #: A scalar function that could be called instead.
 SCALAR_FUNCTION: Final = re.compile(
-    r"^(define internal (?:float|double) @[^\n]*)alwaysinline", re.MULTILINE
+    r"^(define internal (?:<\d+ x )?(?:float|double)>? @[^\n]*)alwaysinline", re.MULTILINE
 )
 #: The cost of a block, and of a conversion that saturates, beside that of one instruction.
 _BLOCK: Final = 3

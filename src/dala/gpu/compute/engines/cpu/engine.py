@@ -237,8 +237,7 @@ class CPUEngine(Engine):
     ) -> str:
         attributes, layout = self.machine.attributes, geometry.layout
         analysis = self._analysis(program, known) if layout[0] == 1 and not counting else None
-        machine = None if analysis is None else self.machine
-        return module_text(program, layout, attributes, known, analysis, machine, counting)
+        return module_text(program, layout, attributes, known, analysis, self.machine, counting)
 
     def _analysis(self, program: Program, known: Mapping[int, int]) -> ProgramAnalysis | None:
         """Return the analysis of a pixel program, or None if it cannot be emitted with vectors."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -59,7 +59,7 @@ class _Submit(NamedTuple):
     began: float
     #: Seconds of the call that submitted: OpenGL on a processor runs the work in it.
     blocked: float
-    costs: list[Cost]
+    costs: Counter[Cost]
 
 
 class Backlog:
@@ -76,8 +76,10 @@ class Backlog:
         self.ahead = 0.0
         self.polled = 0.0
         self._room = forks.condition()
-        self._counts: dict[Cost, int] = {}
-        self._recorded: list[Cost] = []
+        #: Calls since the last poll, and how many of each kind were counted before.
+        self._added: deque[Cost] = deque()
+        self._counts: Counter[Cost] = Counter()
+        self._recorded: Counter[Cost] = Counter()
         self._submits: deque[_Submit] = deque()
         #: The earliest and the latest time at which the device can have been free for a submit.
         self._free = (0.0, 0.0)
@@ -90,10 +92,13 @@ class Backlog:
         return self.ahead > self.most
 
     def add(self, cost: Cost) -> None:
-        """Count a call that is about to be enqueued."""
-        with self._room:
-            self._counts[cost] = self._counts.get(cost, 0) + 1
-            self.ahead += self._seconds(cost)
+        """Count a call that is about to be enqueued.
+
+        This takes no lock, for it is part of each call: ``ahead`` may miss what two threads add at
+        once until the next poll, which counts exactly.
+        """
+        self._added.append(cost)
+        self.ahead += self._seconds(cost)
 
     def wait(self, wake: Callable[[], None]) -> None:
         """Wake the owner's thread, which may sleep between polls, and wait for room."""
@@ -109,14 +114,14 @@ class Backlog:
 
     def record(self, cost: Cost) -> None:
         """Note that a call is part of the next submit."""
-        self._recorded.append(cost)
+        self._recorded[cost] = self._recorded.get(cost, 0) + 1
 
     def submit(self, number: int, began: float) -> None:
         """Note that the recorded calls were submitted, by a native call from ``began`` to now."""
         if self._recorded:
             blocked = time.monotonic() - began
             self._submits.append(_Submit(number, began, blocked, self._recorded))
-            self._recorded = []
+            self._recorded = Counter()
 
     def due(self) -> bool:
         """Return whether to poll the device, as calls are enqueued without a pause."""
@@ -125,9 +130,12 @@ class Backlog:
     def settle(self, finished: int) -> None:
         """Learn from a poll which submits have finished, and let calls go on."""
         now, polled, self.polled = time.monotonic(), self.polled, time.monotonic()
-        ended: list[Cost] = []
+        ended: Counter[Cost] = Counter()
         began = blocked = 0.0
         with self._room:
+            while self._added:
+                cost = self._added.popleft()
+                self._counts[cost] = self._counts.get(cost, 0) + 1
             while self._submits and self._submits[0].number <= finished:
                 first = self._submits.popleft()
                 began = began or first.began
@@ -137,22 +145,21 @@ class Backlog:
                 early, late = (max(began, free) for free in self._free)
                 self._fit(ended, max(blocked, polled - late), now - early)
                 self._free = max(polled, early), now
-                for cost in ended:
-                    self._drop(cost)
+                self._counts -= ended  # keeps what is above 0
             running = 0.0
             if self._submits:
                 first = self._submits[0]
                 running = now - max(first.began, self._free[1])
                 self._fit(first.costs, running, None)
-                running = min(running, sum(map(self._seconds, first.costs)))
-            total = sum(self._seconds(cost) * n for cost, n in self._counts.items())
-            self.ahead = max(0.0, total - running)
+                running = min(running, self._sum(first.costs))
+            self.ahead = max(0.0, self._sum(self._counts) - running)
             if self.crowded and self.ahead <= RESUME * self.most:
                 self._admit()
 
     def clear(self) -> None:
         """Forget all calls, which ended or never will: the device is idle, lost or closed."""
         with self._room:
+            self._added.clear()
             self._counts.clear()
             self._recorded.clear()
             self._submits.clear()
@@ -173,20 +180,16 @@ class Backlog:
     def _seconds(self, cost: Cost) -> float:
         return self.most * UNKNOWN if cost.seconds is None else cost.seconds
 
-    def _fit(self, costs: list[Cost], least: float, most: float | None) -> None:
+    def _sum(self, costs: Counter[Cost]) -> float:
+        return sum(self._seconds(cost) * count for cost, count in costs.items())
+
+    def _fit(self, costs: Counter[Cost], least: float, most: float | None) -> None:
         """Scale the costs of a submit so that their sum is within bounds."""
-        total = sum(map(self._seconds, costs))
+        total = self._sum(costs)
         wanted = max(total, least) if most is None else min(max(total, least), most)
         if wanted != total and total > 0:
-            for cost in set(costs):
+            for cost in costs:
                 cost.seconds = self._seconds(cost) * wanted / total
-
-    def _drop(self, cost: Cost) -> None:
-        left = self._counts.get(cost, 0) - 1
-        if left > 0:
-            self._counts[cost] = left
-        else:
-            self._counts.pop(cost, None)
 
 
 def seconds_from_environment() -> float:

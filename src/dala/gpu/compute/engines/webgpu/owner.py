@@ -38,8 +38,11 @@ RESUME_QUEUED: Final = 128
 CLOSE_SECONDS: Final = 10.0
 
 
-#: Work, its arguments, the future for its result or error, and whether the work sets that itself.
-_Job: TypeAlias = "tuple[Callable[..., object], tuple[object, ...], Future[Any] | None, bool]"
+#: Work, its arguments, the future for its result or error, whether the work sets that itself, and
+#: the device time that it takes.
+_Job: TypeAlias = (
+    "tuple[Callable[..., object], tuple[object, ...], Future[Any] | None, bool, Cost | None]"
+)
 
 
 class Owner:
@@ -79,12 +82,12 @@ class Owner:
 
     def enqueue(self, cost: Cost, work: Callable[[*Ts], object], *args: *Ts) -> None:
         """Enqueue work that takes device time; wait while too much of it is enqueued."""
-        if self.lost is not None or self._ended:
+        backlog = self.backlog
+        if backlog.ahead > backlog.most and threading.get_ident() != self._thread.ident:
             self.check()
-        if self.backlog.full and threading.get_ident() != self._thread.ident:
-            self.backlog.wait(lambda: self.post_from_finalizer(self.backlog.due))
-        self.backlog.add(cost)
-        self._put(self._timed, (cost, work, args), None)
+            backlog.wait(lambda: self.post_from_finalizer(backlog.due))
+        backlog.add(cost)
+        self._put(work, args, None, cost)
 
     def promise(self, work: Callable[[*Ts, Future[T]], object], *args: *Ts) -> Future[T]:
         """Enqueue work that sets a future later, its last argument; return the future.
@@ -99,13 +102,13 @@ class Owner:
     def post_from_finalizer(self, work: Callable[[*Ts], object], *args: *Ts) -> None:
         """Enqueue work; never waits or raises."""
         if not self._ended:
-            self._queue.put((work, args, None, False))
+            self._queue.put((work, args, None, False, None))
 
     def call(self, work: Callable[[*Ts], T], *args: *Ts) -> T:
         """Run work on the thread and return its result, or raise its error."""
         self.check()
         future: Future[T] = Future()
-        self._queue.put((work, args, future, False))
+        self._queue.put((work, args, future, False, None))
         if self._gone:
             self._reject_queued()
         return self.wait(future)
@@ -140,19 +143,19 @@ class Owner:
             self._queue.put(None)
 
     def _put(
-        self, work: Callable[..., object], args: tuple[object, ...], future: Future[T] | None
+        self,
+        work: Callable[..., object],
+        args: tuple[object, ...],
+        future: Future[T] | None,
+        cost: Cost | None = None,
     ) -> None:
         if self.lost is not None or self._ended:
             self.check()
         if self._queue.qsize() >= MAX_QUEUED:
             self._wait_for_room()
-        self._queue.put((work, args, future, future is not None))
+        self._queue.put((work, args, future, future is not None, cost))
         if self._gone:
             self._reject_queued()
-
-    def _timed(self, cost: Cost, work: Callable[[*Ts], object], args: tuple[*Ts]) -> None:
-        self.backlog.record(cost)
-        work(*args)
 
     def _wait_for_room(self) -> None:
         if threading.get_ident() == self._thread.ident:
@@ -274,12 +277,14 @@ class Owner:
             self._do(job)
 
     def _do(self, job: _Job) -> None:
-        work, args, future, later = job
+        work, args, future, later, cost = job
         if self._full and self._queue.qsize() <= RESUME_QUEUED:
             self._admit()
         try:
             if self.lost is not None or self._ended:
                 self.check()
+            if cost is not None:
+                self.backlog.record(cost)
             result = work(*args)
         except Exception as error:
             mine = error if isinstance(error, DalaError) else self.translate(error)

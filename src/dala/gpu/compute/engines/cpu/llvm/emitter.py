@@ -132,9 +132,12 @@ class Emitter(InstructionWriter):
             elif isinstance(s, For):
                 self._loop(s)
             else:
-                follow, after = self._loops[-1]
-                self.f.jump(after if isinstance(s, Break) else follow)
+                self._jump(s)
                 return
+
+    def _jump(self, s: Break | Continue) -> None:
+        follow, after = self._loops[-1]
+        self.f.jump(after if isinstance(s, Break) else follow)
 
     def _scoped(self, block: Block) -> None:
         mark = self.mark()
@@ -178,6 +181,9 @@ class Emitter(InstructionWriter):
             self._mask = f.let(f"and {flags} {outer}, {mask}") if outer else mask
             self.block(side)
             self._mask = outer
+
+    def _set_index(self, s: For, index: str) -> None:
+        self.f.do(f"store i32 {index}, ptr {self.slots[s.index]}")
 
     def _loop(self, s: For) -> None:
         # The counter has 64 bits, so that it cannot overflow at the end of the range.
@@ -243,7 +249,7 @@ class Emitter(InstructionWriter):
             f.start(body)
         self.meter.iteration(s)
         index = f.let(f"trunc i64 {counter} to i32")
-        f.do(f"store i32 {index}, ptr {self.slots[s.index]}")
+        self._set_index(s, index)
         self._loops.append((follow, leave or after))
         self._scoped(s.body)
         self._loops.pop()

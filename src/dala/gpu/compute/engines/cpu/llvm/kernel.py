@@ -15,6 +15,7 @@ from dala.gpu.compute.engines.cpu.effort import LOOPS_NOTE, VECTORS_NOTE
 from dala.gpu.compute.engines.cpu.llvm.loops import KernelLoops
 from dala.gpu.compute.engines.cpu.llvm.tiles import HEAD_WORDS, OUT_WORD
 from dala.gpu.compute.engines.cpu.vector.text import Module, runtime
+from dala.gpu.compute.engines.unroll import has_loops
 from dala.gpu.compute.lang.ir import Program, values
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def module_text(
         attributes: Function attributes of this CPU.
         known: Parameters, by index, whose values this code is compiled for.
         analysis: The analysis of a pointwise pixel program, to be emitted with vectors.
-        machine: The CPU, if there is an analysis.
+        machine: The CPU; without it positions are emitted one by one.
         counting: Whether to count iterations against a limit.
     """
     module = Module()
@@ -95,8 +96,27 @@ def module_text(
 
         body = pointwise_body(module, analysis, job, machine)
     else:
-        body = KernelLoops(module, program, layout, job, known or {}, counting).text()
+        body = _over_positions(module, program, layout, job, known or {}, counting, machine)
     return assemble(module, _heading(program, job), body, attributes)
+
+
+def _over_positions(
+    module: Module,
+    program: Program,
+    layout: tuple[int, tuple[int, ...]],
+    job: JobLayout,
+    known: Mapping[int, int],
+    counting: bool,
+    machine: Machine | None,
+) -> str:
+    if machine is not None and not counting and has_loops(program.body):
+        from dala.gpu.compute.engines.cpu.llvm.masked import MaskedLoops
+
+        masked = MaskedLoops(module, program, layout, job, known)
+        found = masked.divergence()
+        if found is not None:
+            return masked.vectors(machine.vector // 4, found)
+    return KernelLoops(module, program, layout, job, known, counting).text()
 
 
 def assemble(module: Module, heading: str, body: str, attributes: str) -> str:

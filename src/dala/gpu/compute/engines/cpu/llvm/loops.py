@@ -100,7 +100,7 @@ class KernelLoops(ValueReader):
     def text(self) -> str:
         """Return the finished function."""
         f = self.f
-        self.slots = allocate_slots(f, self.program.body)
+        self.slots = self.allocate()
         first = self.job.first_input
         self.inputs = [f.word(first + i, "ptr", f"in{i}") for i in range(self.job.inputs)]
         self.words = {word: f.word(at) for word, at in self.job.words.items()}
@@ -115,6 +115,10 @@ class KernelLoops(ValueReader):
             self._over_rows()
         f.do("ret void")
         return f.text()
+
+    def allocate(self) -> dict[Slot, str]:
+        """Reserve the variables of the slots."""
+        return allocate_slots(self.f, self.program.body)
 
     def _clamp(self, index: str, extent: str) -> str:
         """Clamp an index to [0, extent); an empty extent gives 0, which is still valid memory."""

@@ -52,12 +52,16 @@ def _exp32(x: Num) -> Num:
 FUNCTIONS: Final = frozenset(SINGLE)
 
 
-def math_function(module: Module, op: str, ir_type: str, *, fused: bool = True) -> str:
+def math_function(
+    module: Module, op: str, ir_type: str, *, fused: bool = True, lanes: int = 1
+) -> str:
     """Return the name of the function for an operation, emitting it on first use.
 
-    Without fused products it computes what the reference engine does, at every level.
+    Without fused products it computes what the reference engine does, at every level. Vectors are
+    computed as their numbers are.
     """
-    name = f"@{op}.{ir_type}" + ("" if fused else ".plain")
+    kind = BY_NAME[ir_type].wide(lanes)
+    name = f"@{op}.{kind.suffix}" + ("" if fused else ".plain")
     if name in module.helpers:
         return name
 
@@ -69,7 +73,7 @@ def math_function(module: Module, op: str, ir_type: str, *, fused: bool = True) 
         return DOUBLE[op](*args)
 
     arity = 2 if op in ("atan2", "pow") else 1
-    module.helpers[name] = _function(module, name, BY_NAME[ir_type], arity, write, fused)
+    module.helpers[name] = _function(module, name, kind, arity, write, fused)
     return name
 
 

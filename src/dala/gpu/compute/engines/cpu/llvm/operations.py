@@ -47,6 +47,9 @@ class InstructionWriter(ValueWriter):
             processors store the same.
     """
 
+    #: Whether vectors of f32 may round in other places than single numbers do.
+    quick = True
+
     def __init__(
         self,
         f: FunctionText,
@@ -132,7 +135,8 @@ class InstructionWriter(ValueWriter):
                 places = [i for i in (1, 0) if v.args[i].op == "mul" and v.args[i].attr == "exact"]
             else:
                 # A loop that sums products spends its time here.
-                loop = vector and v.op == "add" and v.args[0].op == "get" and v.args[1].op == "mul"
+                loop = v.op == "add" and v.args[0].op == "get" and v.args[1].op == "mul"
+                loop = loop and vector and self.quick
                 places = [1] if loop else []
             for i in places[:1]:
                 a, b = (self.typed(p, vector) for p in v.args[i].args)
@@ -157,11 +161,12 @@ class InstructionWriter(ValueWriter):
         return self.select(self.comparison("uno", b, b), b, picked)
 
     def _function(self, v: Value, *args: Operand) -> Operand:
-        t = args[0].type
-        if t.lanes > 1:
-            name = vector_exp(self.f.module, self.lanes)
+        t, module = args[0].type, self.f.module
+        if t.lanes > 1 and self.quick:
+            name = vector_exp(module, self.lanes)
         else:
-            name = math_function(self.f.module, v.op, v.type, fused=not self.of_bytes)
+            fused = not self.of_bytes
+            name = math_function(module, v.op, v.type, fused=fused, lanes=t.lanes)
         return Operand(t, self.invoke(name, t, *args))
 
     def _divide(self, v: Value, a: Operand, b: Operand) -> Operand:

@@ -358,7 +358,12 @@ class RowFunction(ValueReader):
             value = self.packed()
             value = self.narrowed(value) if _three_bytes(out) else value
         else:
-            value = self.interleaved([emitter.operand(r, True) for r in self.analysis.result])
+            values = [emitter.operand(r, True) for r in self.analysis.result]
+            if out.dtype == "u8" and not self.analysis.bytes:
+                values = [
+                    self.f.let(f"trunc {self.words32} {v} to <{self.lanes} x i8>") for v in values
+                ]
+            value = self.f.interleaved(STORED[out.dtype], values, self.lanes)
         emitter.rewind(mark)
         return value
 
@@ -406,22 +411,6 @@ class RowFunction(ValueReader):
         """Replace every fourth element by that of an argument."""
         kind = _vector_in_memory(self.program.out.dtype, 1, self.lanes)
         return fourths_from(self.f, kind, value, self.pixels(argument), self.lanes)
-
-    def interleaved(self, values: list[str]) -> str:
-        """Interleave channels, as they are stored."""
-        f, n, channels = self.f, self.lanes, len(values)
-        dtype = self.program.out.dtype
-        item = STORED[dtype]
-        if dtype == "u8" and not self.analysis.bytes:
-            values = [f.let(f"trunc <{n} x i32> {v} to <{n} x i8>") for v in values]
-        if channels == 1:
-            return values[0]
-        kind, double = f"<{n} x {item}>", f"<{2 * n} x {item}>"
-        values = [*values, "poison"][: 2 * ((channels + 1) // 2)]
-        pairs = zip(values[::2], values[1::2], strict=True)
-        low, high = (f.shuffle(kind, a, b, range(2 * n)) for a, b in pairs)
-        places = [c * n + k for k in range(n) for c in range(channels)]
-        return f.shuffle(double, low, high, places)
 
 
 class RowWithOther(RowFunction):

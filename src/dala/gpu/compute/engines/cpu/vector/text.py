@@ -200,6 +200,18 @@ class FunctionText:
         both, places = f"{kind} {a}, {kind} {b}", f"<{len(lanes)} x i32> <{listed}>"
         return self.let(f"shufflevector {both}, {places}")
 
+    def interleaved(self, element: str, vectors: Sequence[str], lanes: int) -> str:
+        """Return up to four vectors of elements as one: the first of each, then the second."""
+        if len(vectors) == 1:
+            return vectors[0]
+        kind, double = f"<{lanes} x {element}>", f"<{2 * lanes} x {element}>"
+        count = len(vectors)
+        vectors = [*vectors, "poison"][: 2 * ((count + 1) // 2)]
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        halves = [self.shuffle(kind, a, b, range(2 * lanes)) for a, b in pairs]
+        places = [c * lanes + k for k in range(lanes) for c in range(count)]
+        return self.shuffle(double, halves[0], [*halves, "poison"][1], places)
+
     @contextmanager
     def loop(
         self, begin: str, stop: str, step: int = 1, hint: str = "loop", tail: str = PLAIN_LOOP
