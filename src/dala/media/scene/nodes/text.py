@@ -164,8 +164,9 @@ class TextNode(Node):
             return None
         made = set_text(values["text"], self._style(values, self.id))
         room, animator = container_size(self)[0], self.scene.animator
+        wide = values["width"] is None and made.box[0] * values["scale"] > room
         moves = any(animator.animates(self, name) for name in ("x", "scale", "text"))
-        if values["width"] is None and made.box[0] * values["scale"] > room and not moves:
+        if wide and not moves and " " in values["text"]:
             notify(
                 f"add_text: the text {values['text'][:40]!r} is cut: it is {made.box[0]:g} pixels "
                 f"wide, and has {room:g}. Set width, to wrap it, or a smaller size."
