@@ -190,6 +190,9 @@ def _heard(
     except DalaError:  # it has none
         return None
 
+    for program in listening:  # other commands of this process may use them
+        held.callback(program.hear, (0.0,))
+
     def filters_of(frame: Frame) -> Sequence[chain.Link]:
         samples = sound.at(float(frame.time or 0) + _AHEAD)
         for program in listening:

@@ -340,7 +340,7 @@ class KernelProgram(Runnable):
         return (height, width, *channels), p.dtype or dtype
 
     # sound ------------------------------------------------------------------------------------
-    def hear(self, sound: NDArray) -> None:
+    def hear(self, sound: NDArray | Sequence[float]) -> None:
         """Give the last samples of a sound to a shader that reads it, as a filter of next frames.
 
         >>> from dala.media import gpu
@@ -353,7 +353,7 @@ class KernelProgram(Runnable):
         """
         self.images |= self.pictures_of(sound, f"{self.name}.hear")
 
-    def pictures_of(self, sound: NDArray, call: str) -> dict[str, NDArray]:
+    def pictures_of(self, sound: NDArray | Sequence[float], call: str) -> dict[str, NDArray]:
         """Return the pictures of a sound that the program reads, by name."""
         try:
             samples = np.asarray(sound, np.float64)

@@ -23,8 +23,10 @@ from dala.gpu.compute.lang.ir import *
 
 #: The most statements of a program of this form: longer ones compile faster position by position.
 MAX_STATEMENTS: Final = 4000
-#: The most pixels that are loaded one by one, by lanes and samples: each is eight lines of text.
-MOST_LOADED: Final = 320
+#: The most pixels that are loaded one by one, by lanes and samples: each is eight lines of text;
+#: and the most in programs whose vectors are twice as long.
+MOST_LOADED: Final = 640
+FEW_LOADED: Final = 160
 
 
 #: How many rows further down pixels are prefetched, as for warps.
@@ -57,9 +59,8 @@ class MaskedLoops(KernelLoops):
         self.quads = find_quads(every, self.program)
         samples = len({(v.attr[0], q.x, q.y) for v, q in self.quads.items()})
         # Of straight code processors see two vectors at a time only if they take turns.
-        self.lanes = vector // (4 if self.found.loops else 2)
-        if samples * self.lanes > MOST_LOADED:
-            self.lanes = vector // 4
+        few = samples * vector // 2 <= FEW_LOADED and not self.found.loops
+        self.lanes = vector // (2 if few else 4)
         if samples * self.lanes > MOST_LOADED:
             self.quads = {}
         return len(every) <= MAX_STATEMENTS and bool(self.found.loops or self.quads)
