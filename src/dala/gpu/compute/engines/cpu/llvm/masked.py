@@ -22,7 +22,7 @@ from dala.gpu.compute.engines.cpu.vector.text import STORED
 from dala.gpu.compute.lang.ir import *
 
 #: The most statements of a program of this form: longer ones compile faster position by position.
-MAX_STATEMENTS: Final = 4000
+MAX_STATEMENTS: Final = 8000
 #: The most pixels that are loaded one by one, by lanes and samples: each is eight lines of text;
 #: and the most in programs whose vectors are twice as long.
 MOST_LOADED: Final = 640
