@@ -75,7 +75,7 @@ def _read_outside(block: Block) -> set[Slot]:
     return found
 
 
-class Quad(NamedTuple):
+class SampleCorner(NamedTuple):
     """A read of one of four adjacent pixels: the place of the first, and which of them it is."""
 
     x: Value
@@ -83,9 +83,9 @@ class Quad(NamedTuple):
     corner: int
 
 
-def find_quads(every: Sequence[Statement], program: Program) -> dict[Value, Quad]:
+def find_quads(every: Sequence[Statement], program: Program) -> dict[Value, SampleCorner]:
     """Return the reads of pixels of four bytes that are samples between four pixels."""
-    found: dict[Value, Quad] = {}
+    found: dict[Value, SampleCorner] = {}
     corners: dict[tuple[int, Value, Value], set[int]] = {}
     for v in every:
         if not isinstance(v, Value) or v.op != "image":
@@ -94,7 +94,7 @@ def find_quads(every: Sequence[Statement], program: Program) -> dict[Value, Quad
         places = [offset_or_place(a) for a in v.args]
         if (arg.dtype, arg.channels) == ("u8", 4) and not any(map(is_, places, v.args)):
             (x, right), (y, below) = map(_step, places)
-            found[v] = Quad(x, y, right + 2 * below)
+            found[v] = SampleCorner(x, y, right + 2 * below)
             corners.setdefault((v.attr[0], x, y), set()).add(right + 2 * below)
     whole = {key for key, seen in corners.items() if len(seen) == 4}
     return {v: q for v, q in found.items() if (v.attr[0], q.x, q.y) in whole}

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from dala.gpu.compute.engines.cpu.llvm.divergence import Divergence, Quad, find_quads
+from dala.gpu.compute.engines.cpu.llvm.divergence import Divergence, SampleCorner, find_quads
 from dala.gpu.compute.engines.cpu.llvm.emitter import READS, allocate_slots, offset_or_place
 from dala.gpu.compute.engines.cpu.llvm.loops import KernelLoops
 from dala.gpu.compute.engines.cpu.llvm.masks import MaskedEmitter, any_lane
@@ -41,7 +41,7 @@ class MaskedLoops(KernelLoops):
 
     lanes = 1
     found: Divergence
-    quads: Mapping[Value, Quad] = MappingProxyType({})
+    quads: Mapping[Value, SampleCorner] = MappingProxyType({})
     #: Offsets of the lanes from the first one, in positions.
     steps_of_lanes = ""
 
@@ -226,7 +226,7 @@ class MaskedLoops(KernelLoops):
             self.loaded |= {(*key, n): word for n, word in enumerate(words)} | {key: ""}
         return self._part(self.loaded[*key, self.quads[v].corner], channel)
 
-    def _quad(self, quad: Quad, i: int, x: str, y: str) -> list[str]:
+    def _quad(self, quad: SampleCorner, i: int, x: str, y: str) -> list[str]:
         """Load the pixel at each place, the ones right of it and below, as words.
 
         At the edges the pixels loaded are those inside, and the nearest of them are chosen.
@@ -295,7 +295,7 @@ class MaskedLoops(KernelLoops):
             chosen("sgt", across, d, c), chosen("slt", across, c, d),
         ]  # fmt: skip
 
-    def _ahead(self, quad: Quad, i: int, width: str) -> str:
+    def _ahead(self, quad: SampleCorner, i: int, width: str) -> str:
         """Return the number of the pixel that is read some rows further down, or "".
 
         A row that is turned reads a few pixels of each of many rows, which CPUs do not foresee.
