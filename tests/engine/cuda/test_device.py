@@ -14,8 +14,9 @@ from dala.errors import DeviceLostError
 from dala.gpu import compute
 from dala.gpu.compute import Pipeline, Pixel, f32, kernel
 from dala.gpu.compute.engines import devices
-from dala.gpu.compute.engines.webgpu.cuda import adapters, pinned
+from dala.gpu.compute.engines.webgpu.cuda import adapters
 from dala.gpu.compute.engines.webgpu.cuda.api import PARAMETER_BYTES
+from dala.gpu.compute.engines.webgpu.cuda.copies import pinned
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 from tests.engine.cuda.conftest import GPU
 
