@@ -132,6 +132,7 @@ def own_memory():
     return sum(t.size for t in tracemalloc.take_snapshot().filter_traces([only]).traces)
 
 
+@pytest.mark.long
 def test_a_long_run_keeps_nothing():
     """Once caches are filled, counts of resources and objects are equal, and memory nearly."""
     scene, change = busy_scene("cpu")

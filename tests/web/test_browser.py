@@ -338,6 +338,7 @@ def test_page_opens_pictures_and_the_camera(web: WebPage, shown: str) -> None:
     assert pixel(page)[3] == 255
 
 
+@pytest.mark.long
 def test_page_plays_videos(web: WebPage, shown: str, tmp_path: Path) -> None:
     video = pytest.importorskip("dala.media.video")
     frames = (np.full((48, 64, 3), (40 * n, 60, 90), np.uint8) for n in range(6))
@@ -368,6 +369,7 @@ def test_one_file(web: WebPage) -> None:
     assert "://" not in text  # nothing comes from elsewhere
 
 
+@pytest.mark.long
 def test_embedding(web: WebPage, shown: str) -> None:
     """``mount`` and the element in other pages: without controls, several at a time, removed."""
     (web.folder / "host.html").write_text(

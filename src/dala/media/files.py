@@ -23,7 +23,7 @@ from dala.media.parts import PartFile
 from dala.media.pictures import svg
 from dala.media.pictures.options import COLORS
 from dala.media.pictures.pixels import NUMBERS, color_key, is_scaled, normalized, over, rgba, scaled
-from dala.media.pictures.plugins import CheckedBytes, check_runs, open_image
+from dala.media.pictures.plugins import CheckedBytes, check_work, open_image
 from dala.notices import notify
 from dala.png import encode_png
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
@@ -219,7 +219,7 @@ def _decode(
                     f"max_pixels={max_pixels:,}. Raise it if you trust the file."
                 )
             memory.check(DECODED_BYTES * width * height, f"Frame.open({name!r})")
-            check_runs(image, name)
+            check_work(image, stream, name)
             bits, count = _bits(image), _count(image)
             format = image.format
             if "transparency" in image.info:

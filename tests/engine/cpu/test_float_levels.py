@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.answers import ROOT, Engine, processors
 
-#: `make test` tries a third of the settings, `make test-long` all.
-STEPS = [pytest.param(3, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)]
+#: `make test` tries a sixth of the settings, `make test-long` all.
+STEPS = [pytest.param(6, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)]
 
 
 def results(engine: Engine, step: int) -> dict[str, str]:

@@ -93,6 +93,7 @@ def test_many_random_programs(engine_id):
     every()
 
 
+@pytest.mark.long
 def test_error_bounds_are_tight():
     """A bound so wide that anything passes would test nothing."""
     seen = []

@@ -297,6 +297,7 @@ def test_groups_of_samples(engine_id, dtype, shape):
         assert_close(mine, wanted, engine_id, "program")
 
 
+@pytest.mark.long
 def test_native_code_stays_in_bounds(monkeypatch):
     """The CPU's code with every load and store checked."""
     monkeypatch.setattr(cpu_warp, "compile_native", partial(compile_native, checked=True))

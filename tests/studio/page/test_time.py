@@ -134,6 +134,7 @@ def test_frame_times_are_shown_and_a_trace_is_saved(
     expect(strip).to_have_count(0)
 
 
+@pytest.mark.long
 def test_picture_has_no_time_line(picture: Driver) -> None:
     expect(picture.page.get_by_test_id("track")).to_have_count(0)
     picture.page.keyboard.press("Space")
