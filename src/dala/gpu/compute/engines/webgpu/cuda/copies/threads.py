@@ -18,6 +18,8 @@ from dala.gpu.compute.engines.webgpu import copying
 
 #: Bytes that a thread takes at a time.
 PART_BYTES: Final = 1 << 20
+#: The most threads: on 16 cores ten copy 86 GB/s, eight 72, twelve 91; a bus moves 55.
+MAX_THREADS: Final = 10
 #: Bytes of a helper in native memory: a semaphore, and the address of its job.
 _HELPER: Final = 64
 
@@ -168,7 +170,7 @@ def _compiled() -> _Code:
 @cache
 def copier() -> CopyThreads | None:
     """Return the threads of this process; None where they are of no use, or cannot be."""
-    helpers = min(copying.MAX_THREADS, usable_cores() // 2) - 1
+    helpers = min(MAX_THREADS, usable_cores() * 2 // 3) - 1
     return CopyThreads(helpers) if helpers > 0 and sys.platform == "linux" else None
 
 
