@@ -50,12 +50,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave two thirds of what also runs on OpenGL to `make test-long`.
+    """Leave two thirds of wide sweeps, and of what also runs on OpenGL, to `make test-long`.
 
     The shaders and their order are the same through Vulkan, where all run.
     """
     for item in items:
-        if "opengl" in item.name and zlib.crc32(item.nodeid.encode()) % 3:
+        wide = "opengl" in item.name or item.get_closest_marker("third")
+        if wide and zlib.crc32(item.nodeid.encode()) % 3:
             item.add_marker(pytest.mark.long)
 
 

@@ -139,6 +139,7 @@ def test_the_watch_sees_what_libraries_open(folders, watch):
         assert file in watch.opened()
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("kind", NODE_TYPES)
 def test_no_key_of_a_node_opens_files_outside(folders, watch, kind):
     inside, outside = folders

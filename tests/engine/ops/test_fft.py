@@ -96,6 +96,7 @@ def test_any_length(engine_id, lines, length, seed):
     assert_near(np.array(get("fft")(from_array(a))), wanted, "f32")
 
 
+@pytest.mark.third
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("features", [{"avx": True}, {}], ids=["avx", "sse"])

@@ -187,6 +187,7 @@ def test_elements_are_opencvs():
             np.testing.assert_array_equal(structuring_element(shape, radius), want)
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("operation", OPENCV)
 def test_morphology_is_opencvs(engine_id, operation):
     for shape, dtype in (((1, 1), "u8"), ((1, 7, 3), "u8"), ((13, 17, 3), "u8"), ((8, 6), "f32")):
