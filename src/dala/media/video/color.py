@@ -343,7 +343,7 @@ def to_planes(planes: DecodedPlanes, device: str | None) -> Buffer | None:
     if held:
         return joined(held)
     flat = np.concatenate([a.reshape(-1) for a in planes.arrays if not isinstance(a, Buffer)])
-    return from_array(flat.reshape(planes.height * 3 // 2, planes.width), device=device)
+    return from_dlpack(flat.reshape(planes.height * 3 // 2, planes.width), device=device)
 
 
 def rotate(picture: Buffer, degrees: int) -> Buffer:
