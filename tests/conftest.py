@@ -9,6 +9,7 @@ import gc
 import os
 import signal
 import sys
+import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -45,6 +46,18 @@ def pytest_configure(config: pytest.Config) -> None:
     params._reported.append("tests")  # sizes: said once, and to no test
     config.pluginmanager.register(MemoryReport(), "memory-report")
     config.pluginmanager.register(SkipReport(), "skip-report")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave two thirds of wide sweeps, and of what also runs on OpenGL, to `make test-long`.
+
+    The shaders and their order are the same through Vulkan, where all run.
+    """
+    for item in items:
+        wide = "opengl" in item.name or item.get_closest_marker("third")
+        if wide and zlib.crc32(item.nodeid.encode()) % 3:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,10 +2,11 @@
 
     python3 -m benchmarks.gpu.rows --out PATH           needs numpy and wgpu; torch is the peer
     python3 -m benchmarks.gpu.rows --only matmul,fft    some of the rows
+    python3 -m benchmarks.gpu.rows --devices cuda,webgpu    "dala" is the first, a column the other
     python3 -m benchmarks.gpu.rows --small              a dry run on any WebGPU adapter, tiny sizes
 
-Peers run in the same rounds. torch computes in f32 (no TF32). Times are per run, from many runs
-between two waits, in one submit where that is possible (``together_ms``).
+Devices and peers run in the same rounds. torch computes in f32 (no TF32). Times are per run, from
+many runs between two waits, in one submit where that is possible (``together_ms``).
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ CONVOLUTIONS = [
     Convolution("depthwise 3x3 s2, 8x96x112", (8, 96, 112, 112), 96, 3, 2, 96),
     Convolution("3x3 s2, 8x256x28 to 512", (8, 256, 28, 28), 512, 3, 2),
     Convolution("3x3, 1x16x32 to 16", (1, 16, 32, 32), 16, 3),
+    Convolution("3x3, 1x3x1024 to 32", (1, 3, 1024, 1024), 32, 3),
+    Convolution("5x5, 1x3x1024 to 3", (1, 3, 1024, 1024), 3, 5),
 ]
 
 #: Batch and length of Fourier transforms.
@@ -92,19 +95,33 @@ TRANSFORMS = [
     (1 << 8, 1 << 16),
     (1 << 6, 1 << 18),
     (4, 1 << 22),
+    (1 << 10, 1000),
     (1 << 10, 1009),
+    (1 << 8, 1920),
     (16, 65537),
 ]
 
 
 class Rows:
-    """Pairs of contestants, ours and torch's; ours are checked first."""
+    """Pairs of contestants, ours on a device and torch's; ours are checked first."""
 
-    def __init__(self, small: bool, peer: Any) -> None:
+    def __init__(self, small: bool, peer: Any, device: str) -> None:
         self.small = small
+        self.device = device
         self.torch = peer
         self.rng = np.random.default_rng(3)
-        self.engine = buffer_zeros(1).engine
+        self.engine = buffer_zeros(1, device=device).engine
+
+    def made(self, title: str) -> Iterator[tuple[str, dict[str, Entrant]]]:
+        """Yield the rows, with a title of ours."""
+        every = self.all()
+        while True:
+            with dala.device(self.device):
+                row = next(every, None)
+            if row is None:
+                return
+            name, made = row
+            yield name, {title if who == "dala" else who: e for who, e in made.items()}
 
     def _ours(self, run: Callable[[], Any]) -> Entrant:
         engine = self.engine
@@ -224,9 +241,8 @@ class Rows:
             name: [(name, params)] for name, params in FILTERS.items()
         }
         stages["blur r3"] = CHAIN[:1]
-        stages["blur r40"] = [("blur", {"radius": 40, "sigma": 13.0})]
-        stages["blur r60"] = [("blur", {"radius": 60, "sigma": 20.0})]
-        stages["blur r200"] = [("blur", {"radius": 200, "sigma": 66.0})]
+        for radius in (20, 40, 60, 200):
+            stages[f"blur r{radius}"] = [("blur", {"radius": radius, "sigma": radius / 3})]
         stages["blur, sharpen, brightness"] = CHAIN
         for name, chain in stages.items():
             try:
@@ -234,7 +250,10 @@ class Rows:
             except dala.errors.DalaError as error:
                 print(f"  {name}: left out ({error})")
                 continue
-            yield f"4K {name}", {"dala": self._ours(pipeline.run)}
+            made = {"dala": self._ours(pipeline.run)}
+            if self.torch and len(chain) == 1 and name.startswith("blur") and name != "blur r200":
+                made["torch"] = self._theirs(self._blur(frame, chain[0][1]["radius"]))
+            yield f"4K {name}", made
         a, table = from_array(frame), from_array(cube)
         out = buffer_zeros(frame.shape, "u8")
         try:
@@ -243,6 +262,16 @@ class Rows:
             yield "4K lut_apply 33", {"dala": self._ours(run)}
         except dala.errors.DalaError as error:
             print(f"  lut_apply: left out ({error})")
+
+    def _blur(self, frame: Any, radius: int) -> Callable[[], Any]:
+        """Return torch's blur of f32 planes, without the conversion from bytes: two passes."""
+        run = self.torch.nn.functional.conv2d
+        planes = self._on_cuda(frame).permute(2, 0, 1)[None].float().contiguous()
+        weights = self.torch.rand(4, 1, 1, 2 * radius + 1, device="cuda")
+        rows, columns = weights, weights.transpose(2, 3).contiguous()
+        return lambda: run(
+            run(planes, rows, padding=(0, radius), groups=4), columns, padding=(radius, 0), groups=4
+        )
 
 
 def _close(got: Any, expected: Any, tolerance: float) -> None:
@@ -264,29 +293,34 @@ def _peer() -> Any:
     return torch
 
 
-def main(rounds: int = 5, *, small: bool = False, out: str | None = None, only: str = "") -> None:
+def main(
+    rounds: int = 5, *, small: bool = False, out: str | None = None, only: str = "",
+    devices: str = "gpu",
+) -> None:  # fmt: skip
     """Run on the GPU; report and stop if there is none."""
     if not gpu_available() and not small:
         print("no GPU here: nothing measured (a dry run: python -m benchmarks.gpu.rows --small)")
         return
-    dala.use("webgpu" if small else "gpu")
+    ours = ["webgpu" if small else name for name in devices.split(",")]
+    dala.use(ours[0])
     names = [name for name in only.split(",") if name]
     results: dict[str, Any] = {}
     print(f"data resident on {device_info()['name']}; milliseconds per run")
-    rows = Rows(small, None if small else _peer())
-    for name, made in rows.all():
+    peer = None if small else _peer()
+    titles = ["dala", *ours[1:]]
+    made = [Rows(small, None if n else peer, ours[n]).made(title) for n, title in enumerate(titles)]
+    for rows in zip(*made, strict=True):
+        name = rows[0][0]
         if names and not any(part in name for part in names):
             continue
-        row = race(made, 1 if small else rounds)
+        row = race({who: e for _, each in rows for who, e in each.items()}, 1 if small else rounds)
         best = {who: min(r["min_ms"], r.get("together_ms", 1e9)) for who, r in row.items()}
         results[name] = {**row, "best_ms": best}
         if "torch" in best:
             results[name]["of_torch"] = best["torch"] / best["dala"]
-        ratio = f"{best['torch'] / best['dala']:5.2f} of torch's speed" if "torch" in best else ""
-        device = row["dala"].get("device_ms")
-        stamped = f"device {device:8.4f}" if device is not None else ""
-        theirs = f"torch {best['torch']:8.4f}" if "torch" in best else " " * 14
-        print(f"  {name:34s} dala {best['dala']:8.4f}  {theirs}  {stamped}  {ratio}", flush=True)
+        cells = [f"{who} {ms:8.4f}" for who, ms in best.items()]
+        cells += [f"device {r['device_ms']:8.4f}" for r in row.values() if "device_ms" in r]
+        print(f"  {name:34s} {'  '.join(cells)}", flush=True)
     if out is not None or not (small or names):
         write("gpu_rows", results, ("torch",), out)
 
@@ -295,10 +329,12 @@ def _command(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.rows")
     parser.add_argument("--out", help="where the JSON goes")
     parser.add_argument("--only", default="", help="parts of names, separated by commas")
+    parser.add_argument("--devices", default="gpu", help="columns, separated by commas")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--small", action="store_true", help="tiny sizes, any WebGPU adapter")
     options = parser.parse_args(arguments)
-    main(options.rounds, small=options.small, out=options.out, only=options.only)
+    given = {"small": options.small, "out": options.out, "only": options.only}
+    main(options.rounds, devices=options.devices, **given)
 
 
 if __name__ == "__main__":

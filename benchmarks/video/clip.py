@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Mapping
+from contextlib import ExitStack
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,6 +17,11 @@ Picture = np.ndarray[Any, Any]
 
 def make(path: pathlib.Path, seconds: float, size: tuple[int, int] = (WIDTH, HEIGHT)) -> int:
     """Write the clip and return its number of frames; deterministic."""
+    return make_all({path: seconds}, size)[path]
+
+
+def make_all(paths: Mapping[pathlib.Path, float], size: tuple[int, int]) -> dict[pathlib.Path, int]:
+    """Write the clip in several lengths, and return the number of frames of each."""
     import av
 
     width, height = size
@@ -21,12 +29,18 @@ def make(path: pathlib.Path, seconds: float, size: tuple[int, int] = (WIDTH, HEI
     back, front = _texture(random, height + 400, width + 700), _texture(random, 360, 640)
     front = front[..., ::-1].copy()
     grain = random.normal(0.0, 2.0, (height + 64, width + 64, 1)).round().astype(np.int16)
-    count = round(RATE * seconds)
-    with av.open(str(path), "w") as out:
-        stream: Any = out.add_stream("libx264", rate=RATE, options={"crf": "21", "preset": "fast"})
-        stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
-        stream.codec_context.color_range, stream.codec_context.colorspace = 1, 1
-        for i in range(count):
+    counts = {path: round(RATE * seconds) for path, seconds in paths.items()}
+    with ExitStack() as held:
+        outputs = []
+        for path, count in counts.items():
+            out = held.enter_context(av.open(str(path), "w"))
+            made: Any = out.add_stream(
+                "libx264", rate=RATE, options={"crf": "21", "preset": "fast"}
+            )
+            made.width, made.height, made.pix_fmt = width, height, "yuv420p"
+            made.codec_context.color_range, made.codec_context.colorspace = 1, 1
+            outputs.append((out, made, count))
+        for i in range(max(counts.values())):
             t = i / RATE
             x, y = int(350 + 340 * np.sin(0.9 * t)), int(200 + 190 * np.cos(1.3 * t))
             picture = back[y : y + height, x : x + width].copy()
@@ -36,9 +50,14 @@ def make(path: pathlib.Path, seconds: float, size: tuple[int, int] = (WIDTH, HEI
             down, right = random.integers(0, 64, 2)
             noisy = picture + grain[down : down + height, right : right + width]
             frame = av.VideoFrame.from_ndarray(noisy.clip(0, 255).astype(np.uint8), "rgb24")
-            out.mux(stream.encode(frame.reformat(format="yuv420p", dst_colorspace=1)))
-        out.mux(stream.encode(None))
-    return count
+            frame = frame.reformat(format="yuv420p", dst_colorspace=1)
+            for out, stream, count in outputs:
+                if i < count:
+                    frame.pts, frame.time_base = i, Fraction(1, RATE)
+                    out.mux(stream.encode(frame))
+        for out, stream, _ in outputs:
+            out.mux(stream.encode(None))
+    return counts
 
 
 def _texture(random: np.random.Generator, height: int, width: int) -> Picture:

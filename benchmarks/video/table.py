@@ -2,38 +2,45 @@
 
 Each row is one codec at one size. Both are processes with the same encoder options (those of
 ``dala filter``), timed from their start to the complete file. SSIM compares the luma of each result
-with the clip's, blurred in floats: it says how well a file shows the wanted picture.
+with the clip's, blurred in floats: it says how well a file shows the wanted picture. Beside them
+stand the encoder alone, on ready frames in memory, and both programs on a video of one frame.
+Clips are ten seconds, and shorter where a codec takes long: all of it is about ten minutes.
 
     python -m benchmarks.video.table [--rounds N] [--scale X] [--only h264,720p] [--ffmpeg PATH]
+        [--out PATH]
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import multiprocessing
 import pathlib
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
+import time
 from typing import Any
 
 import numpy as np
 
 from benchmarks.gif import ssim
 from benchmarks.harness import Machine, judge, verdict, write
-from benchmarks.video.clip import make as make_clip
+from benchmarks.video.clip import RATE, make_all
 from benchmarks.video.run import Runs, once
 from dala.media.video.encode import CODECS, default_threads
 
 SIGMA = 1.5
-#: Width, height and seconds of each clip.
-SIZES = {
-    "480p": (854, 480, 10.0),
-    "720p": (1280, 720, 10.0),
-    "1080p": (1920, 1080, 6.0),
-    "4K": (3840, 2160, 2.0),
-}
+SIZES = {"480p": (854, 480), "720p": (1280, 720), "1080p": (1920, 1080), "4K": (3840, 2160)}
+#: Seconds of the clip of each codec, at these sizes.
+SECONDS = {
+    "h264": (10, 10, 10, 3), "hevc": (10, 10, 3, 1), "vp9": (10, 6, 3, 1), "av1": (10, 10, 10, 3),
+    "prores": (10, 4, 2, 0.5),
+}  # fmt: skip
+#: Rows that take longer than these seconds have one round less; frames that SSIM looks at.
+LONG, LOOKED_AT = 3.0, 4
 #: The container of each codec.
 FORMATS = {"h264": "mp4", "hevc": "mp4", "vp9": "webm", "av1": "mp4", "prores": "mov"}
 
@@ -94,19 +101,60 @@ def blurred(plane: Any) -> Any:
     return plane
 
 
-def measure(codec: str, size: str, clip: pathlib.Path, rounds: int, binary: str) -> dict[str, Any]:
-    """Run both in turn, ``rounds`` times each after an untimed run."""
+def encoder_alone(codec: str, path: pathlib.Path) -> dict[str, float]:
+    """Encode the frames of a video, decoded beforehand; return seconds and processor time."""
+    import av
+
+    encoder, options = CODECS[codec]
+    with av.open(str(path)) as source:
+        frames = list(source.decode(video=0))
+    first = frames[0]
+    with av.open(str(path.with_name(f"alone{path.suffix}")), "w") as out:
+        stream: Any = out.add_stream(encoder, rate=RATE, options=dict(options))
+        stream.width, stream.height, stream.pix_fmt = first.width, first.height, first.format.name
+        stream.codec_context.thread_count = default_threads(encoder)
+        start, used = time.perf_counter(), time.process_time()
+        for frame in frames:
+            frame.pict_type = 0
+            out.mux(stream.encode(frame))
+        out.mux(stream.encode(None))
+    return {"s": time.perf_counter() - start, "cpu_s": time.process_time() - used}
+
+
+def raced(found: dict[str, list[str]], rounds: int, compiled: pathlib.Path) -> dict[str, Any]:
+    """Run commands in turn; return their times, processor times and memory."""
+    runs = {contestant: Runs() for contestant in found}
+    with Machine() as machine:
+        for number in range(rounds):
+            if number == max(rounds - 1, 1) and min(runs["ffmpeg"].seconds) > LONG:
+                break
+            for contestant, command in found.items():
+                once(command, runs[contestant], compiled)
+    times = {
+        c: {"min_ms": min(r.seconds) * 1e3, "median_ms": statistics.median(r.seconds) * 1e3}
+        for c, r in runs.items()
+    }
+    return {
+        "rounds": len(runs["dala"].seconds),
+        "times": times,
+        **judge(times, {"ffmpeg": 1.0}, machine),
+        "cpu_s": {c: round(min(r.cpu), 2) for c, r in runs.items()},
+        "peak_mb": {c: round(r.megabytes) for c, r in runs.items()},
+    }
+
+
+def measure(
+    codec: str, clip: pathlib.Path, tiny: pathlib.Path, frames: int, rounds: int, binary: str
+) -> dict[str, Any]:
+    """Run both in turn after an untimed run on a tiny clip."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
+        compiled = clip.parent / "compiled"
+        for command in commands(codec, tiny, folder, binary).values():
+            once(command, Runs(), compiled)
         found = commands(codec, clip, folder, binary)
-        for command in found.values():
-            once(command, Runs(), folder / "compiled")
-        runs = {contestant: Runs() for contestant in found}
-        with Machine() as machine:
-            for _ in range(rounds):
-                for contestant, command in found.items():
-                    once(command, runs[contestant], folder / "compiled")
-        step = 10 if size == "4K" else 30
+        row = raced(found, rounds, compiled)
+        step = -(-frames // LOOKED_AT)
         wanted = [blurred(plane) for plane in lumas(clip, step)]
         alike, sizes = {}, {}
         for contestant, command in found.items():
@@ -114,18 +162,9 @@ def measure(codec: str, size: str, clip: pathlib.Path, rounds: int, binary: str)
             pairs = zip(wanted, lumas(path, step), strict=True)
             alike[contestant] = round(float(np.mean([ssim(a, b) for a, b in pairs])), 4)
             sizes[contestant] = path.stat().st_size
-    times = {
-        c: {"min_ms": min(r.seconds) * 1e3, "median_ms": statistics.median(r.seconds) * 1e3}
-        for c, r in runs.items()
-    }
-    return {
-        "times": times,
-        **judge(times, {"ffmpeg": 1.0}, machine),
-        "cpu_s": {c: round(min(r.cpu), 2) for c, r in runs.items()},
-        "peak_mb": {c: round(r.megabytes) for c, r in runs.items()},
-        "ssim": alike,
-        "bytes": sizes,
-    }
+        with multiprocessing.get_context("spawn").Pool(1) as pool:  # whose memory then goes back
+            alone = pool.apply(encoder_alone, (codec, path))
+    return {"frames": frames, **row, "ssim": alike, "bytes": sizes, "encoder_alone": alone}
 
 
 def show(title: str, row: dict[str, Any]) -> None:
@@ -143,31 +182,43 @@ def show(title: str, row: dict[str, Any]) -> None:
           flush=True)  # fmt: skip
 
 
-def main(rounds: int = 3, scale: float = 1.0, only: str = "", binary: str | None = None) -> None:
+def main(
+    rounds: int = 3, scale: float = 1.0, only: str = "", binary: str | None = None, out: str = ""
+) -> None:
     """Run the table; the whole of it is written to ``results/video_table.json``."""
     binary = binary or find_ffmpeg()
     if binary is None:
         print("ffmpeg: not installed")
         return
     words = set(only.split(",")) - {""}
-    rows = {}
+    codecs = [c for c in FORMATS if c in words] or list(FORMATS)
+    rows: dict[str, Any] = {}
+    found: dict[str, Any] = {"ffmpeg": version_of(binary), "rows": rows}
     with tempfile.TemporaryDirectory() as name:
-        for size, (width, height, seconds) in SIZES.items():
+        folder = pathlib.Path(name)
+        for at, (size, pixels) in enumerate(SIZES.items()):
             if words & set(SIZES) and size not in words:
                 continue
-            codecs = [c for c in FORMATS if c in words] or list(FORMATS)
-            clip = pathlib.Path(name) / f"{size}.mp4"
-            frames = make_clip(clip, seconds * scale, (width, height))
-            for codec in codecs:
-                row = measure(codec, size, clip, rounds, binary)
-                rows[f"{codec} {size}"] = {"frames": frames, "rounds": rounds, **row}
+            lengths = {codec: SECONDS[codec][at] * scale for codec in codecs}
+            paths = {folder / f"{size}-{seconds}.mp4": seconds for seconds in lengths.values()}
+            tiny = folder / f"{size}-tiny.mp4"
+            counts = make_all({**paths, tiny: 1 / RATE}, pixels)
+            for codec, seconds in lengths.items():
+                clip = folder / f"{size}-{seconds}.mp4"
+                row = measure(codec, clip, tiny, counts[clip], rounds, binary)
+                rows[f"{codec} {size}"] = row
                 show(f"{codec} {size}", row)
-    if not words:
-        write(
-            "video_table",
-            {"ffmpeg": pathlib.Path(binary).name, "rows": rows},
-            ("av", "imageio-ffmpeg"),
-        )
+            if size == "480p":
+                one = commands("h264", tiny, folder, binary)
+                found["one_frame"] = raced(one, 5, folder / "compiled")
+    if not words or out:
+        write("video_table", found, ("av", "imageio-ffmpeg"), out or None)
+
+
+def version_of(binary: str) -> str:
+    """Return the version of ffmpeg as it prints it."""
+    said = subprocess.run([binary, "-version"], capture_output=True, text=True, check=True).stdout
+    return said.split()[2]
 
 
 if __name__ == "__main__":
@@ -176,5 +227,6 @@ if __name__ == "__main__":
     parser.add_argument("--scale", type=float, default=1.0, help="of the clips' seconds")
     parser.add_argument("--only", default="", help="codecs and sizes, with commas")
     parser.add_argument("--ffmpeg", help="a program to run against")
+    parser.add_argument("--out", default="", help="another file for the results")
     given = parser.parse_args()
-    main(given.rounds, given.scale, given.only, given.ffmpeg)
+    main(given.rounds, given.scale, given.only, given.ffmpeg, given.out)

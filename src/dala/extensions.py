@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dala.media import drawing as drawing
     from dala.media.live import functions
     from dala.media.live.sending import LiveRun
+    from dala.media.parts import PartFile
     from dala.media.text import surfaces
     from dala.typing import ImageLike, PathLike
     from dala.web.exporting import Export
@@ -80,8 +81,10 @@ def __getattr__(name: str) -> ModuleType:
     return import_module(_MODULES[name])
 
 
-#: The module with ``PartFile``: files that get their name when they are complete.
-PARTS_MODULE: Final = "dala.media.parts"
+def unfinished(path: PathLike) -> PartFile:
+    """Return a file that gets its name when it is complete."""
+    made: PartFile = import_module("dala.media.parts").PartFile(pathlib.Path(path))
+    return made
 
 
 def write_whole(path: PathLike, data: bytes) -> None:
@@ -93,7 +96,7 @@ def write_whole(path: PathLike, data: bytes) -> None:
     >>> path.read_bytes()
     b'done'
     """
-    with import_module(PARTS_MODULE).PartFile(pathlib.Path(path)) as part:
+    with unfinished(path) as part:
         part.path.write_bytes(data)
         part.complete()
 

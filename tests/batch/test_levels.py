@@ -117,6 +117,7 @@ def jobs_of(source, out):
     return films, pictures, batch.scenes(f"{source}/*.json", out=f"{out}/scene.mkv", **given)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(len(HERE) < 2, reason="the processor has one level")
 def test_workers_of_all_levels_make_the_bytes_of_one(tmp_path):
     source, one, many = tmp_path / "in", tmp_path / "one", tmp_path / "many"

@@ -194,6 +194,7 @@ def test_power_cuts_of_videos(tmp_path, monkeypatch, no_hang, counted):
     counted(recorder, try_all(recorder, out, make, finished(whole), {}, no_hang, 1_000))
 
 
+@pytest.mark.long
 def test_the_model_finds_what_is_not_synced(tmp_path, monkeypatch, no_hang):
     """Without any of the three kinds of sync, something is lost or wrong."""
     from dala.batch.storage import beneath, local

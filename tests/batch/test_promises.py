@@ -375,6 +375,7 @@ def test_the_command(films, reference, tmp_path, capsys):
     assert list(tmp_path.glob("b/**/*.json")) == []  # nothing is left of it
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_the_processes(tmp_path):
     clip(tmp_path / "in.mp4", 250, gop=25)
     command = [sys.executable, "-m", "dala", "batch", "videos", str(tmp_path / "in.mp4"),

@@ -92,6 +92,7 @@ def when(
     return seen
 
 
+@pytest.mark.long
 def test_killed_workers_and_nodes_change_nothing(
     nodes: RayNodes, folder: Path, local: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.long
 def test_faces_of_a_folder(videos: Path, cache: Path, tmp_path: Path, face: np.ndarray) -> None:
     job = batch.faces(str(videos), every="200ms", device="cpu")
     assert job.plan(calibrate=False).files == 3
@@ -108,6 +109,7 @@ def test_faces_of_a_folder(videos: Path, cache: Path, tmp_path: Path, face: np.n
     assert (tmp_path / "again" / "part-00000.parquet").read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_video_in_shares_has_the_same_rows(
     videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -313,6 +315,7 @@ def test_estimates_of_scale() -> None:
 
 
 # the command line --------------------------------------------------------------------------------
+@pytest.mark.long
 def test_tables_on_the_command_line(
     videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -164,6 +164,7 @@ def test_damage_before_the_first_frame_leaves_no_file(tmp_path, capsys, whole):
 
 
 # being stopped ----------------------------------------------------------------------------------
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_signals_leave_no_file(tmp_path, number):

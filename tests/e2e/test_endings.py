@@ -67,6 +67,8 @@ def test_killed_processes_leave_whole_files(tmp_path):
         "png",
         "audio",
         "page",
+        "page folder",
+        "new page folder",
         "scene",
         "surface",
         "table",
@@ -79,6 +81,9 @@ def test_killed_processes_leave_whole_files(tmp_path):
 def test_a_partial_file_is_noticed(tmp_path):
     with pytest.raises(AssertionError, match=r"careless, killed at \d+ of .*a\.txt is partial"):
         ending(tmp_path, "kill", "5", "careless")
+    (tmp_path / "torn").mkdir()
+    with pytest.raises(AssertionError, match=r"torn, .* neither the old folder nor the new one"):
+        ending(tmp_path / "torn", "kill", "5", "torn")
 
 
 @pytest.mark.long

@@ -62,7 +62,7 @@ def distributions(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pattern", ["*.whl", "*.tar.gz"])
+@pytest.mark.parametrize("pattern", ["*.whl", pytest.param("*.tar.gz", marks=pytest.mark.long)])
 def test_installs_and_works(distributions, tmp_path, pattern):
     (file,) = distributions.glob(pattern)
     home = tmp_path / "env"

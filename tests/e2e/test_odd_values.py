@@ -29,6 +29,7 @@ from tests.support.odd import PIXELS, THINGS, VALUES, problem, sweep
 NAMES = [name for name in gpu.filters() if name not in WITH_MODEL]
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", NAMES)
 def test_filters(name, tmp_path):
     call = getattr(gpu, name, None) or getattr(effects, name)

@@ -64,6 +64,7 @@ def test_the_picture_is_the_stored_one(name):
     assert_stored(name, drawn)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("engine", [name for name in targets() if name != "cpu"])

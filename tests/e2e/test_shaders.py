@@ -34,6 +34,7 @@ def test_there_are_twelve():
     assert len(NAMES) == 12
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", NAMES)
 def test_engines_agree(name: str):
     wanted = drawn(name, "reference")

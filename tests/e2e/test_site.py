@@ -232,6 +232,7 @@ def test_no_page_speaks_reST(site):
     assert found == []
 
 
+@pytest.mark.long
 def test_readers_choose_a_version(site, browser):
     page = browser.new_page()
     with opened(site) as address:

@@ -6,6 +6,7 @@ import io
 import re
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from tests.support.site import opened
@@ -43,6 +44,7 @@ def test_the_home_page_runs_its_kernel(site, browser):
     assert errors == []
 
 
+@pytest.mark.long
 def test_the_home_page_rests_for_readers_who_ask_for_less_motion(site, browser):
     """It then shows the moment of the still, which is part of the page."""
     page = browser.new_page(reduced_motion="reduce")
@@ -59,6 +61,7 @@ def test_the_home_page_rests_for_readers_who_ask_for_less_motion(site, browser):
     assert off.mean() < 2.5  # the file's losses
 
 
+@pytest.mark.long
 def test_code_does_not_scroll_sideways(site, browser):
     wide = """[...document.querySelectorAll("pre > code")]
         .filter(code => code.scrollWidth > code.clientWidth + 1).map(code => code.textContent)"""
@@ -106,6 +109,7 @@ def test_search_finds_what_people_look_for(site, browser):
     page.close()
 
 
+@pytest.mark.long
 def test_pages_fit_a_phone_and_the_dark(site, browser):
     context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
     page = context.new_page()

@@ -197,6 +197,7 @@ def named(run, stage, name, clip, out, delayed, at, seconds=DELAY):
     assert share > 0.5
 
 
+@pytest.mark.third
 @pytest.mark.slow
 @pytest.mark.parametrize(("run", "stage", "name"), DELAYED)
 def test_names_the_stage_that_was_delayed(clip, tmp_path, delayed, run, stage, name):

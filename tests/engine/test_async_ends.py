@@ -374,6 +374,7 @@ print("left", flush=True)
 """
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "a.clear(); del stream, k"])
 def test_exit_with_pending_work_is_clean(engine_id, dala_device, ending):
     size = 12 if engine_id == "reference" else 16

@@ -30,7 +30,7 @@ from typing import Any
 from tests.fuzz import targets
 from tests.fuzz.__main__ import ENOUGH, ROOM, Slot, limit_memory, replay_command
 from tests.fuzz.coverage import LineCoverage
-from tests.fuzz.target import Failed, Target
+from tests.fuzz.target import Failed, Target, digest
 
 #: Processes of each target at most. Each takes what those before it have found.
 PIECES = 4
@@ -38,7 +38,8 @@ PIECES = 4
 LARGEST, MOST = 1 << 15, 4000
 #: Kinds of errors that count as new lines.
 KINDS = 200
-#: Seconds of one input.
+#: Seconds that a process takes to start, and of one input.
+START = 2.0
 PATIENCE = 60.0
 #: What processes of targets report.
 Rows = list[dict[str, Any]]
@@ -57,8 +58,8 @@ class Guide:
     def start(self) -> None:
         """Read what others have found."""
         self.lines.start()
-        kept = [path.read_bytes() for path in sorted(self.folder.iterdir())]
-        self.target.corpus.extend(kept)
+        kept = [path.read_bytes() for path in sorted(self.folder.iterdir())[:MOST]]
+        self.target.corpus.extend(data for data in kept if len(data) <= LARGEST)
         for data in list(self.target.corpus):
             self.look(data)
 
@@ -74,8 +75,7 @@ class Guide:
         """Mutate an input further."""
         if len(data) <= LARGEST and len(self.target.corpus) < MOST:
             self.target.corpus.append(data)
-            name = f"{os.getpid()}-{self.found}"
-            (self.folder / name).write_bytes(data)
+            (self.folder / digest(data)).write_bytes(data)
             self.found += 1
 
 
@@ -124,14 +124,14 @@ def failure(target: Target, data: bytes, why: str) -> dict[str, str]:
 class Process:
     """One process of a target."""
 
-    def __init__(self, name: str, seconds: float, seed: int, folder: Path) -> None:
+    def __init__(self, name: str, seconds: float, seed: int, folder: Path, kept: Path) -> None:
         self.name, self.seed = name, seed
         self.state = folder / f"slot-{name}-{seed}"
         self.state.write_bytes(bytes(ROOM))
         self.slot = Slot(self.state)
         self.errors = open(f"{self.state}.err", "w+")  # noqa: SIM115
-        corpus = folder / name
-        corpus.mkdir(exist_ok=True)
+        corpus = kept / name
+        corpus.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "tests.fuzz.guided", name, "--worker", str(self.state)]
         command += ["--seconds", str(seconds), "--seed", str(seed), "--corpus", str(corpus)]
         self.process = subprocess.Popen(
@@ -154,26 +154,35 @@ class Process:
         why = "it hangs" if late else f"ended with {self.process.returncode}"
         why = f"{why}: {self.errors.read()[-1200:]}"
         row: dict[str, Any] = {"target": self.name, "seed": self.seed, "runs": 0, "failures": []}
-        data = busy[2] if busy is not None else b""
-        target = targets.make(self.name)
-        row["failures"].append(failure(target, data, why) if busy else {"why": why, "replay": ""})
+        found = {"why": why, "replay": ""}
+        if busy is not None:
+            found = failure(targets.make(self.name), busy[2], why)
+        row["failures"].append(found)
         return row
 
 
 def lead(
-    names: list[str], seconds: float, jobs: int, seed: int, save: Callable[[Rows], None]
+    names: list[str],
+    seconds: float,
+    jobs: int,
+    seed: int,
+    save: Callable[[Rows], None],
+    kept: Path | None = None,
 ) -> Rows:
     """Run the processes of all targets; return their results, which are saved as they come."""
-    waiting = [(name, n) for n in range(min(PIECES, jobs)) for name in names]
-    rounds = -(-len(waiting) // jobs)
+    rounds = -(-len(names) * min(PIECES, jobs) // jobs)
+    waiting = [(names[n % len(names)], n // len(names)) for n in range(rounds * jobs)]
     running: list[Process] = []
     rows = []
+    begin, started = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as folder:
         while waiting or running:
             while waiting and len(running) < jobs:
                 name, n = waiting.pop(0)
-                piece = max(seconds / rounds - 1, 1)
-                running.append(Process(name, piece, seed * PIECES + n, Path(folder)))
+                end = begin + seconds * (started // jobs + 1) / rounds
+                piece, started = max(end - time.monotonic() - START, 1), started + 1
+                here = Path(folder)
+                running.append(Process(name, piece, seed * 100 + n, here, kept or here / "kept"))
             time.sleep(0.1)
             for process in list(running):
                 if (row := process.result()) is not None:
@@ -207,6 +216,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="the folder of fuzz.json")
+    parser.add_argument("--kept", type=Path, help="goes on from the inputs in this folder")
     parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--corpus", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -229,7 +239,8 @@ def main() -> int:
             found = {**facts, "targets": summary(rows), "processes": rows}
             (args.out / "fuzz.json").write_text(json.dumps(found, indent=1) + "\n")
 
-    rows = lead(args.targets or targets.available(), args.seconds, args.jobs, args.seed, save)
+    names = args.targets or targets.available()
+    rows = lead(names, args.seconds, args.jobs, args.seed, save, args.kept)
     totals = summary(rows)
     for name, total in totals.items():
         sys.stdout.write(f"{name}: {json.dumps(total)}\n")

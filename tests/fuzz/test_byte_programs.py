@@ -17,7 +17,7 @@ from tests.fuzz.byte_programs import ByteProgram, report
 from tests.support.engines import dala_device, engine_id, pytest_generate_tests
 
 __all__ = ["dala_device", "engine_id", "pytest_generate_tests"]
-COUNT = 20
+COUNT = 12
 
 
 @cache

@@ -40,6 +40,7 @@ def test_mutated_inputs(name):
     assert found.count("refused") > 2
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", NAMES)
 def test_edited_inputs(name):
     """By Hypothesis, which finds the smallest edit that fails."""
@@ -50,7 +51,7 @@ def test_edited_inputs(name):
         pieces |= st.sampled_from(target.words)
     edits = st.lists(st.tuples(places, st.integers(0, 9), pieces), max_size=4)
 
-    @settings(max_examples=25, database=None)
+    @settings(max_examples=15, database=None)
     @given(st.sampled_from(target.seeds()), edits)
     def every(data, made_edits):
         changed = bytearray(data)
@@ -131,6 +132,7 @@ def run(*args: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_runner_counts():
     out = run("cube", "torch", "--count", "40", "--jobs", "2")
     assert "cube: 40 inputs, " in out
@@ -152,6 +154,7 @@ def test_lines_are_counted_once():
     assert 0 < counts[0] == counts[1] < counts[2]
 
 
+@pytest.mark.long
 def test_guided_runner_writes_what_it_found(tmp_path):
     command = [sys.executable, "-m", "tests.fuzz.guided", "cube", "events", "--seconds", "8"]
     done = subprocess.run([*command, "--jobs", "2", "--out", str(tmp_path)], capture_output=True)

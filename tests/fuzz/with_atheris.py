@@ -2,6 +2,7 @@
 
     python -m tests.fuzz.with_atheris cube -max_total_time=60
     python -m tests.fuzz.with_atheris all -max_total_time=3600   # make fuzz-atheris
+    python -m tests.fuzz.with_atheris cube --kept FOLDER         # goes on from the inputs there
 
 Options with one dash are those of libFuzzer. An input that fails is kept in the target's corpus.
 """
@@ -42,25 +43,32 @@ def main() -> None:
         sys.exit(every(sys.argv[2:]))
     with atheris.instrument_imports(include=["dala"]):
         from tests.fuzz import targets
+        from tests.fuzz.target import CORPUS
 
         target = targets.make(sys.argv[1])
         target.check(target.seeds()[0])  # whatever loads on first use is instrumented too
 
-    def one_input(data: bytes) -> None:
-        try:
-            target.check(data, twice=False)
-        except BaseException:
-            sys.stderr.write(f"Kept as {target.keep(data)}\n")
-            raise
-
+    options = sys.argv[2:]
     folder = Path(tempfile.mkdtemp(prefix=f"dala-fuzz-{target.name}-"))
+    if "--kept" in options:
+        at = options.index("--kept")
+        _, kept = options[at : at + 2]
+        del options[at : at + 2]
+        folder = Path(kept)
+        folder.mkdir(parents=True, exist_ok=True)
     for number, data in enumerate(target.corpus):
         (folder / f"{number}").write_bytes(data)
-    words = folder.with_suffix(".dict")
+    words = Path(tempfile.mkdtemp()) / "words"
     listed = ("".join(f"\\x{byte:02x}" for byte in word) for word in target.words)
     words.write_text("".join(f'"{word}"\n' for word in listed))
-    options = [f"-artifact_prefix={folder}.", *([f"-dict={words}"] if target.words else [])]
-    atheris.Setup([sys.argv[0], *sys.argv[2:], *options, str(folder)], one_input)
+    failed = CORPUS / target.name
+    failed.mkdir(parents=True, exist_ok=True)
+    options += [f"-artifact_prefix={failed}/", *([f"-dict={words}"] if target.words else [])]
+
+    def one_input(data: bytes) -> None:
+        target.check(data, twice=False)
+
+    atheris.Setup([sys.argv[0], *options, str(folder)], one_input)
     atheris.Fuzz()
 
 

@@ -66,6 +66,7 @@ def test_an_hour(tmp_path):
     assert max(found[half:]) - max(found[:half]) < 8 << 20
 
 
+@pytest.mark.long
 def test_microphones_and_sound_of_live_sources(tmp_path):
     """Streams with a microphone leave no thread, file or object behind, nor does a dropped one."""
     from dala.media import Scene, camera, microphone

@@ -132,6 +132,7 @@ def own_memory():
     return sum(t.size for t in tracemalloc.take_snapshot().filter_traces([only]).traces)
 
 
+@pytest.mark.long
 def test_a_long_run_keeps_nothing():
     """Once caches are filled, counts of resources and objects are equal, and memory nearly."""
     scene, change = busy_scene("cpu")
@@ -275,6 +276,7 @@ print(*grown(1920, 1080, (640, 360), step))
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists(STATM), reason="the kernel's count of memory is Linux's")
 @pytest.mark.parametrize("step", [200, 10])
 def test_memory_of_a_scene(step):

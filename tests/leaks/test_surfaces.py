@@ -61,6 +61,7 @@ def use(n):
             s.with_pixels(lambda pixels: pixels.fill(n % 256))
 
 
+@pytest.mark.long
 def test_many_surfaces_leak_nothing():
     threads_before, counts = threads(), counted()
     tracemalloc.start()

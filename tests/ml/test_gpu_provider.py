@@ -46,6 +46,7 @@ def found(tmp_path_factory):
     return on_swiftshader("tests.ml.gpu_provider", tmp_path_factory.mktemp("models"))
 
 
+@pytest.mark.long
 def test_captured_graphs_of_several_batches(found):
     assert max(found["conv"]) < 1e-4
     assert found["conv captured"] == 3

@@ -128,7 +128,7 @@ def test_warmup_measures_all_providers(tiny, monkeypatch):
     monkeypatch.setitem(providers.PROVIDERS, "webgpu", "CPUExecutionProvider")
     auto = providers.Candidates(["webgpu", "cpu"], "the test says so")
     monkeypatch.setattr(providers, "_for_device", lambda: auto)
-    monkeypatch.setattr(session.Session, "_device_runs", lambda self, opened: None)
+    monkeypatch.setattr(session.Session, "_device_runs", lambda self, opened, provider: None)
     model = unit(tiny)
     assert model.provider == "webgpu"
     before = model.predict(RED)
@@ -310,7 +310,7 @@ def test_auto_follows_the_device(monkeypatch):
     assert providers.following("webgpu:0") == wanted
     names, reason = providers.following("webgpu:1")
     assert (names, reason) == (["cpu"], "the device webgpu:1 (llvmpipe) is a software adapter")
-    assert providers.following("cuda:0") == (["cuda", "cpu"], "the device is cuda:0")
+    assert providers.following("cuda:0") == (["cuda", "webgpu", "cpu"], "the device is cuda:0")
     monkeypatch.setattr(providers, "available", lambda: ["cpu"])
     names, reason = providers.following("cuda:0")
     assert names == ["cpu"]

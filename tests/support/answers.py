@@ -49,14 +49,22 @@ def processors(*, every: bool = False) -> list[Engine]:
     ]
 
 
-def adapters() -> list[Engine]:
-    """Return WebGPU on each adapter, and llvmpipe's lower level."""
+def adapters(*, every: bool = False) -> list[Engine]:
+    """Return WebGPU on each adapter, and llvmpipe's lower level.
+
+    Args:
+        every: all filters on each. Otherwise the adapters after the first share the filters.
+    """
     found = [d for d in dala.devices() if d.backend == "webgpu"]
     made = [Engine(f"{d.id} ({d.name}, {d.api})", d.id, {}) for d in found]
     for d in found:
         if "llvmpipe" in d.name and d.api == "Vulkan":
             made.append(Engine(f"{d.id} (llvmpipe without AVX-512)", d.id, LOWER))
-    return made
+    if every or len(made) < 3:
+        return made
+    parts = len(made) - 1
+    others = (each._replace(only=names()[n::parts]) for n, each in enumerate(made[1:]))
+    return [made[0], *others]
 
 
 #: Drivers print to standard output as well, so the report goes to a file.

@@ -99,8 +99,25 @@ def deep_picture(folder: Path) -> None:
     Frame.from_array(np.zeros((16, 16, 3), np.float32)).save(folder / "out/a.tif")
 
 
+#: What a page of one filter has.
+PAGE = ("chain.json", "dala.d.ts", "dala.js", "index.html", "picture.jpg", "shaders/0.wgsl",
+        "still.jpg")  # fmt: skip
+#: Kinds whose files belong together, and those of them whose folder is not there before.
+TOGETHER, NEW = ("page folder", "new page folder", "torn"), ("new page folder",)
+
+
+def torn(folder: Path) -> None:
+    """Replace the files of a folder one by one, without a sign of it."""
+    parts.PartFile(folder / "out/x").discard()
+    for name in PAGE:
+        (folder / "out/page" / name).write_bytes(b"new")
+
+
 #: What the checks must find.
-WRONG: dict[str, tuple[Callable[[Path], None], list[str]]] = {"careless": (careless, ["a.txt"])}
+WRONG: dict[str, tuple[Callable[[Path], None], list[str]]] = {
+    "careless": (careless, ["a.txt"]),
+    "torn": (torn, [f"page/{name}" for name in PAGE]),
+}
 #: Everything that writes a file: what does it, and the results.
 KINDS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "video": (command("filter", "FOLDER/in.mp4", "FOLDER/out/a.mp4", "--invert"), ["a.mp4"]),
@@ -118,6 +135,8 @@ KINDS: dict[str, tuple[Callable[[Path], None], list[str]]] = {
     "concat": (command("concat", "FOLDER/in.mp4", "FOLDER/in.mp4", "-o", "FOLDER/out/a.mp4"),
                ["a.mp4"]),
     "page": (command("export", "--invert", "-o", "FOLDER/out/a.html"), ["a.html"]),
+    **{kind: (command("export", "--invert", "-o", "FOLDER/out/page"),
+              [f"page/{name}" for name in PAGE]) for kind in TOGETHER[:2]},
     "scene": (scene_file, ["a.json"]),
     "cut": (command("cut", "FOLDER/in.mp4", "--from", "0", "--to", "0.2", "-o",
                     "FOLDER/out/a.mp4"), ["a.mp4"]),
@@ -212,11 +231,13 @@ def counting(work: Callable[[], Any], end: int | None) -> int:
     return last
 
 
-def prepared(folder: Path, names: list[str]) -> None:
+def prepared(folder: Path, kind: str = "", out: bool = True) -> None:
     """Put the old files in place."""
-    shutil.rmtree(folder / "out", ignore_errors=True)
-    (folder / "out").mkdir()
-    for name in names:
+    if out:
+        shutil.rmtree(folder / "out", ignore_errors=True)
+        (folder / "out").mkdir()
+    for name in (KINDS | WRONG)[kind][1] if kind and kind not in NEW else ():
+        (folder / "out" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "out" / name).write_bytes(OLD)
 
 
@@ -232,7 +253,7 @@ def left_over(folder: Path) -> list[str]:
 def reference(folder: Path, kind: str) -> list[bytes]:
     """Return the new files of a run without trouble. What it compiles, the forks have."""
     work, names = (KINDS | WRONG)[kind]
-    prepared(folder, names)
+    prepared(folder, kind)
     work(folder)
     return contents(folder, names)
 
@@ -240,8 +261,12 @@ def reference(folder: Path, kind: str) -> list[bytes]:
 def check(folder: Path, kind: str, new: list[bytes]) -> list[str]:
     """Return which of the files are neither the old one nor the new one."""
     names = (KINDS | WRONG)[kind][1]
-    found = zip(names, contents(folder, names), new, strict=True)
-    return [f"{name} is partial" for name, one, made in found if one not in (OLD, made)]
+    found, old = contents(folder, names), [b"" if kind in NEW else OLD] * len(names)
+    three = zip(names, found, old, new, strict=True)
+    wrong = [f"{name} is partial" for name, one, *whole in three if one not in whole]
+    if kind in TOGETHER and found not in (old, new) and not left_over(folder):
+        wrong.append("it is neither the old folder nor the new one, and nothing says so")
+    return wrong
 
 
 def kill_all(folder: Path, count: int, kinds: list[str]) -> list[str]:
@@ -258,7 +283,7 @@ def kill_all(folder: Path, count: int, kinds: list[str]) -> list[str]:
         for end in sorted(chance.sample(range(total), min(count, total))):
             code = 0
             while code == 0 and end:  # a run with fewer calls than the counted one is tried again
-                prepared(folder, names)
+                prepared(folder, kind)
                 code, said = child(lambda: counting(lambda: work(folder), end))  # noqa: B023
                 found = check(folder, kind, new)
                 if found or code not in (0, -signal.SIGKILL):
@@ -283,13 +308,12 @@ def fill_all(folder: Path, rooms: list[int], kinds: list[str]) -> list[str]:
         new = reference(folder, kind)
         failed = 0
         for room in rooms:
-            prepared(folder, names)
+            prepared(folder)
             out = folder / "out"
             mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(out)]
             subprocess.run(mount, check=True)
             try:
-                for name in names:
-                    (out / name).write_bytes(OLD)
+                prepared(folder, kind, out=False)
                 state = os.statvfs(out)
                 (out / "filler").write_bytes(bytes((state.f_bavail - room) * state.f_bsize))
                 code, said = child(lambda: work(folder))  # noqa: B023
@@ -342,7 +366,7 @@ def close_all(folder: Path, ways: list[list[int]], commands: list[list[str]]) ->
     for words in commands:
         results = []
         for numbers in ([], *ways):
-            prepared(folder, [])
+            prepared(folder)
             if numbers:
                 code, said = child(lambda: closed(words, numbers))  # noqa: B023
             else:  # in this process: what it compiles, the forks have

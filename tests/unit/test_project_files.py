@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import dala
+from benchmarks.video import quote
 
 ROOT = pathlib.Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -110,3 +111,11 @@ def test_files_that_pages_for_contributors_name_are_there():
             if f"/{name}\n" not in known and not {"NAME", "DOMAIN"} & set(re.split(r"\W", name)):
                 missing.append(f"{page.name}: {name}")
     assert missing == []
+
+
+def test_readme_quotes_the_best_and_the_worst_video():
+    """``python -m benchmarks.video.quote`` writes both pages from the stored results."""
+    found = quote.stored()
+    assert len(found["rows"]) == 20
+    assert quote.table(found) in quote.PAGE.read_text(encoding="utf-8")
+    assert quote.line(found) in quote.README.read_text(encoding="utf-8")

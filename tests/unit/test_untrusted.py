@@ -28,7 +28,7 @@ _WORDS = """
     opendir parse_file popen read_bytes read_file read_picture read_text remove removedirs rename
     renames replace_file rglob rmdir rmtree savez savetxt scandir spawnv startfile store
     symlink_to system tofile touch truetype unlink unpack_archive urlopen urlretrieve write_bytes
-    write_png write_text
+    write_folder write_png write_text write_whole
 """
 OPENING = frozenset(_WORDS.split())
 #: What reaches names that nobody can read in the source.
@@ -59,8 +59,7 @@ ALLOWED = {
     "studio/cards/values.py:_value:load": OPENED,
     "studio/cards/chain.py:_link:load": "a declared model, by its name",
     "studio/cards/models.py:__init__:load_model": "a declared model, by its name",
-    "studio/commands/chain.py:kernel_save:PartFile": TARGET,
-    "studio/commands/chain.py:kernel_save:write_text": TARGET,
+    "studio/commands/chain.py:kernel_save:write_whole": TARGET,
     "studio/commands/home.py:run:make_archive": MADE,
     "studio/commands/home.py:run:unlink": MADE,
     "studio/folders.py:listing:scandir": OPENED,
@@ -85,8 +84,7 @@ ALLOWED = {
     "studio/notebook.py:_view_class:read_text": PACKAGE,
     "studio/picture/h264.py:__init__:open": "an encoder",
     "studio/scenes/source.py:made:load_scene": "with the gate as its place",
-    "studio/scenes/source.py:save:PartFile": TARGET,
-    "studio/scenes/source.py:save:write_text": TARGET,
+    "studio/scenes/source.py:save:write_whole": TARGET,
     "studio/security.py:has_cookie:load": "a cookie",
     "studio/session.py:offer:rmtree": MADE,
     "studio/sources/opening.py:open_file:open": OPENED,
@@ -102,8 +100,7 @@ ALLOWED = {
     "media/scene/file/follows.py:load_follow:import_module": CONSTANT,
     "media/scene/file/follows.py:save_follow:getattr": DECLARED,
     "media/scene/file/save.py:_animation:getattr": DECLARED,
-    "media/scene/file/save.py:save_scene:PartFile": PROGRAM,
-    "media/scene/file/save.py:save_scene:write_text": PROGRAM,
+    "media/scene/file/save.py:save_scene:write_whole": PROGRAM,
     "ml/convert/tfjs.py:convert_tfjs_file:read_bytes": PROGRAM,
     "ml/runtime/onnx_graph.py:open_model:open_trusted": PROGRAM,
     "shaders/files.py:_text:open": PROGRAM,

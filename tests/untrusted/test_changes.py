@@ -13,6 +13,7 @@ import pytest
 
 from dala.errors import ParameterError
 from dala.untrusted import beneath
+from dala.untrusted.beneath import within
 from dala.untrusted.opened import readable
 from dala.untrusted.place import Place
 
@@ -154,10 +155,18 @@ def test_paths_mean_what_they_mean_to_the_kernel(tmp_path, monkeypatch, seed):
             absolute = rng.random() < 0.3
             (folder / name).symlink_to(f"{rng.choice(folders)}/{path()}" if absolute else path())
     place, opened = Place(roots), 0
+
+    def asks(name):
+        """Whether it goes through a folder outside, and back: that would show what is there."""
+        parts = name.split("/")
+        left = [os.path.realpath("/".join(parts[:n])) for n, p in enumerate(parts) if p == ".."]
+        near = [any(within(e, str(r)) or within(str(r), e) for r in roots) for e in left]
+        return not all(near)
+
     for _ in range(400):
         name = f"{rng.choice(folders)}/{path()}/{rng.choice(('f', 'f', 'l', 'f/.'))}"
         real = Path(os.path.realpath(name))
-        inside = os.path.isfile(name) and any(map(real.is_relative_to, roots))
+        inside = os.path.isfile(name) and any(map(real.is_relative_to, roots)) and not asks(name)
         for mode in WALKS:
             monkeypatch.setattr(beneath, "mode", mode)
             if inside:
@@ -167,6 +176,21 @@ def test_paths_mean_what_they_mean_to_the_kernel(tmp_path, monkeypatch, seed):
                 with pytest.raises(ParameterError):
                     place.open(name, "example")
     assert opened > 20
+
+
+@pytest.mark.parametrize("mode", WALKS)
+def test_names_do_not_tell_what_is_outside(tree, monkeypatch, mode):
+    """A way through a folder outside, and back, ended in the file if that folder was there."""
+    monkeypatch.setattr(beneath, "mode", mode)
+    place, own = Place([tree / "root"]), "root/own.png"
+    (tree / "link").symlink_to("inner")
+    (tree / "inner").mkdir()
+    for there in ("inner", "secret.png", "link", "nothing"):
+        away = f"{tree}/{there}/.."
+        for name in (f"../{there}/../{own}", f"{away}/{own}", f"{away}/link/../{own}"):
+            with pytest.raises(ParameterError, match="must be in an allowed folder"):
+                place.open(name, "example")
+    assert place.open("../root/own.png", "example").name == tree / own  # through what is above
 
 
 @pytest.mark.skipif(beneath._best() != "kernel", reason="this system has no openat2")

@@ -131,7 +131,6 @@ def test_links_to_folders_that_are_not_allowed(tree, mode):
     for name in ("other/own.png", "other.png", "other/../root/../other/own.png"):
         with pytest.raises(ParameterError, match=OUTSIDE):
             place.open(name, "example")
-    assert place.open("other/../root/own.png", "example").name == tree / "root" / "own.png"
     with pytest.raises(ParameterError, match=OUTSIDE):
         Place([]).open("own.png", "example")
 

@@ -13,8 +13,8 @@ import pytest
 
 import dala
 from dala import budget
-from dala.errors import DalaError, SceneFileError
-from dala.media import Frame
+from dala.errors import CubeError, DalaError, SceneFileError
+from dala.media import Frame, load_lut
 from dala.media.filters.declarations import declared
 from dala.media.scene.file.load import load_scene
 from dala.media.scene.file.schema import scene_object
@@ -139,6 +139,7 @@ def test_the_watch_sees_what_libraries_open(folders, watch):
         assert file in watch.opened()
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("kind", NODE_TYPES)
 def test_no_key_of_a_node_opens_files_outside(folders, watch, kind):
     inside, outside = folders
@@ -162,6 +163,28 @@ def test_no_parameter_of_a_filter_opens_files_outside(folders, watch):
                 assert watch.opened() == [], (name, value)
                 count += 1
     assert count > 5000
+
+
+REFERENCE = '<ProcessList id="x" version="1.3"><Reference {}path="{}"/></ProcessList>'
+
+
+@pytest.mark.parametrize("name", ["table.ctf", "table.clf", "table.spi1d"])
+@pytest.mark.parametrize("form", ["plain", "utf-16", "entity"])
+def test_color_tables_do_not_lead_to_others(folders, watch, name, form):
+    pytest.importorskip("PyOpenColorIO", reason="needs the color extra")
+    inside, outside = folders
+    bits = 'inBitDepth="32f" outBitDepth="32f" '
+    data = '<?xml version="1.0"?>' + REFERENCE.format(bits, outside / "table.cube")
+    if form == "entity":
+        text = REFERENCE.format(bits, outside / "table.cube").replace("<", "&#60;")
+        data = f"<?xml version='1.0'?><!DOCTYPE a [<!ENTITY e '{text}'>]><a>&e;</a>"
+    (inside / name).write_bytes(data.encode("utf-16" if form == "utf-16" else "utf-8"))
+    with pytest.raises(CubeError, match="names another table"):
+        load_lut(inside / name)
+    render(
+        inside, {"type": "effect", "filter": "lut_apply", "params": {"lut": name}}, Place([inside])
+    )
+    assert watch.opened() == []
 
 
 def test_errors_name_files_as_people_know_them(folders):

@@ -43,6 +43,7 @@ from dala.media.live.destination import destination_of
 from dala.media.video.source import source_of
 from dala.ml.gpu import load_model
 from dala.samples import photo
+from dala.trace.metrics import Metrics
 from dala.untrusted.secret import SecretUrl
 from tests.support.servers import web_server
 
@@ -288,18 +289,27 @@ def test_what_works_shows_no_secret_either(clip, tmp_path, searched):
     with web_server() as web:
         web.files["/a.mp4"] = clip.read_bytes()
         url = f"{web.url.replace('//', f'//me:{MARK}@')}/a.mp4?token={MARK}#{MARK}"
-        with video.open(url) as reader, Scene(64, 48) as scene:
+        trace = tmp_path / "run.json"
+        with dala.trace(trace) as run, video.open(url) as reader, Scene(64, 48) as scene:
             node = scene.add_video(url)
             scene.render(0)
+            metrics = Metrics()
+            metrics.update()
             shown = [reader, reader.name, reader.source, node, scene, *scene.nodes.values()]
             assert MARK not in repr(shown) + repr(vars(reader.source))
             scene.save(tmp_path / "scene.json")
+        told = [trace.read_text(), str(run.report()), repr(run), metrics.text()]
+        assert MARK not in "".join(told)
+        assert '"decode"' in told[0]
         # A file that the user saves has what it needs to be opened again.
         assert MARK in (tmp_path / "scene.json").read_text()
         for more in ([], ["--json"]):
             out = str(tmp_path / "out.mp4")
-            text = searched(main, ["filter", url, out, "--sepia", "--device", "cpu", *more])
+            words = ["--trace", str(trace), "filter", url, out, "--sepia", "--device", "cpu"]
+            text = searched(main, [*words, *more])
             assert "out.mp4" in text
+            assert MARK not in trace.read_text()
+            searched(main, ["why", str(trace), *more])
         searched(video.open, f"{web.url}/none.mp4?{MARK}")
         store = batch.storage.FileStore(retries=Retries(attempts=2, first=0.01))
         for name in ("none", "a.mp4"):
@@ -311,10 +321,18 @@ def test_what_works_shows_no_secret_either(clip, tmp_path, searched):
 def test_a_stream_that_is_sent_shows_no_secret():
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"tcp://127.0.0.1:{server.getsockname()[1]}/{MARK}?tcp_nodelay=1&k={MARK}"
-        with live.open(url, (64, 48), timeout=20) as sink:
-            server.accept()[0].close()
+        metrics = Metrics()
+        with dala.trace(None) as run, live.open(url, (64, 48), timeout=20) as sink:
+            received = server.accept()[0]
+            for _ in range(5):
+                sink.write(np.zeros((48, 64, 3), np.uint8))
+            received.recv(1000)
+            received.close()
+            metrics.update()
             assert MARK not in repr([sink, vars(sink), vars(sink._connection)])
             assert MARK in sink.where.opened
+        assert MARK not in repr([run.events, run.report().json(), metrics.text()])
+        assert "done" in repr(run.events)
 
 
 @pytest.mark.parametrize("template", [u for u in URLS if u.startswith(("rtsp:/", "whip"))])

@@ -120,6 +120,7 @@ def test_a_shader_that_is_a_link_has_what_is_beside_it_and_beside_its_file(folde
     assert load(other / "a.fs").name == "a"
 
 
+@pytest.mark.long
 def test_imported_pictures_are_counted_together():
     """One small file of many pixels may be named a thousand times."""
     picture = np.broadcast_to(np.zeros(4, np.uint8), (8192, 4096, 4))

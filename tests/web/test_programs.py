@@ -109,6 +109,7 @@ def opened(web: WebPage):
     web.page.set_viewport_size({"width": 1280, "height": 720})
 
 
+@pytest.mark.long
 def test_the_clock_plays_pauses_and_begins_again(opened):
     play = opened.get_by_role("button", name="Pause")
     opened.wait_for_function(f"async () => ({VIEW}).clock.time > 0.2")
@@ -149,6 +150,7 @@ def test_the_panel_hides(opened):
     assert panel.is_visible()
 
 
+@pytest.mark.long
 def test_phones_show_the_picture_first(web: WebPage, opened):
     opened.set_viewport_size({"width": 390, "height": 844})
     page = web.goto("squares/index.html")
@@ -189,7 +191,9 @@ LISTENERS = {
 }
 
 
-@pytest.mark.parametrize("kind", LISTENERS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(n, marks=[pytest.mark.long] * (n != "spectrum")) for n in LISTENERS]
+)
 def test_pages_hear_what_the_desktop_hears(web: WebPage, kind: str):
     head = LISTENERS[kind]
     if head:

@@ -290,6 +290,7 @@ def test_mistakes(folder, tmp_path):
         dala.web.Server(folder, port=99999)
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("out", [None, "page.html", "."])
 def test_command_serves_until_a_signal(number, out, tmp_path):

@@ -65,8 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments after the program's name; by default those of the process.
     """
     _open_streams()
-    if argv is None:  # else Python collects all objects, some times over, before it ends
-        atexit.register(gc.freeze)
+    if argv is None:
+        gc.set_threshold(20_000)  # imports make many objects that stay: a tenth of the start
+        atexit.register(gc.freeze)  # else Python collects all objects, some times over, at its end
     arguments = list(sys.argv[1:] if argv is None else argv)
     if "numpy" not in sys.modules:  # OpenBLAS threads take time to start; no command needs them
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -19,6 +19,7 @@ from typing import Final
 from dala.cli.common import arguments
 from dala.cli.common.arguments import argument, switch
 from dala.errors import ParameterError
+from dala.extensions import write_whole
 
 ARGUMENTS: Final[arguments.Options] = {
     "trace": argument("what --trace, dala.trace or DALA_TRACE wrote", metavar="PATH"),
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
             raise ParameterError(
                 f"--picture must be a file such as late.svg, got {args.picture!r}."
             )
-        target.write_text(picture(report), encoding="utf-8")
+        write_whole(target, picture(report).encode())
     arguments.show(args, report.json(), report)
     if args.open:
         from dala.cli.traces.perfetto import show

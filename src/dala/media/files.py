@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import numpy as np
 
 from dala import memory
-from dala.arguments import Integer, Selection, checked_path, refuse_folder, refuse_url
+from dala.arguments import Integer, Selection, Text, checked_path, refuse_folder, refuse_url
 from dala.arguments.paths import missing_file
 from dala.budget import check_deadline, checked, deadline
 from dala.errors import CommandTimeout, LimitExceeded, ParameterError
@@ -23,7 +23,7 @@ from dala.media.parts import PartFile
 from dala.media.pictures import svg
 from dala.media.pictures.options import COLORS
 from dala.media.pictures.pixels import NUMBERS, color_key, is_scaled, normalized, over, rgba, scaled
-from dala.media.pictures.plugins import CheckedBytes, check_runs, open_image
+from dala.media.pictures.plugins import CheckedBytes, check_work, open_image
 from dala.notices import notify
 from dala.png import encode_png
 from dala.typing import ColorLike, NDArray, ParamValue, PathLike, PictureSource
@@ -219,7 +219,7 @@ def _decode(
                     f"max_pixels={max_pixels:,}. Raise it if you trust the file."
                 )
             memory.check(DECODED_BYTES * width * height, f"Frame.open({name!r})")
-            check_runs(image, name)
+            check_work(image, stream, name)
             bits, count = _bits(image), _count(image)
             format = image.format
             if "transparency" in image.info:
@@ -388,8 +388,7 @@ def store(
         suffix = Path(name).suffix if isinstance(getattr(stream, "name", None), str) else ""
         if format is None and not suffix:
             raise ParameterError("Frame.save: a file object needs a format, such as format='png'.")
-    if format is not None and not isinstance(format, str):
-        raise ParameterError.invalid("Frame.save", "format", "the name of a format", format)
+    Text("the name of a format").check_optional("Frame.save", "format", format)
     kind = _format(suffix if format is None else f".{format.lstrip('.')}", name)
     if stream is None:
         if not target.parent.is_dir():

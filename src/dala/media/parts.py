@@ -11,8 +11,10 @@ import contextlib
 import os
 import re
 import secrets
+import shutil
 import stat
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Self
 
@@ -21,7 +23,7 @@ try:
 except ImportError:  # Windows: an open file cannot be removed there, which does the same
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["PartFile", "UnfinishedFile"]
+__all__ = ["PartFile", "UnfinishedFile", "write_folder"]
 
 #: The names of unfinished files.
 _NAME: Final = re.compile(r"\..*\.[0-9a-f]{8}\.dala\.part(\.[^.]*)?")
@@ -78,15 +80,24 @@ class PartFile(UnfinishedFile):
         while True:
             name = f".{stem}.{secrets.token_hex(4)}.dala.part{suffix}"
             self.path = target.with_name(name)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-            self._number = os.open(self.path, flags, 0o666)
+            self._number = self._make()
             if _lock(self._number) and self._is_there():
                 return
             os.close(self._number)  # another process took it for left over, and removes it
-            with contextlib.suppress(OSError):
-                self.path.unlink(missing_ok=True)
+            self._remove()
+
+    def _make(self) -> int:
+        """Make it, and return a descriptor of it."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+        return os.open(self.path, flags, 0o666)
+
+    def _remove(self) -> None:
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
     def _is_there(self) -> bool:
+        if fcntl is None:
+            return True
         try:
             return os.path.samestat(os.stat(self.path), os.fstat(self._number))
         except OSError:
@@ -113,8 +124,7 @@ class PartFile(UnfinishedFile):
             return
         if fcntl is None:
             self._release()
-        with contextlib.suppress(OSError):
-            self.path.unlink(missing_ok=True)
+        self._remove()
         self._release()
 
     def _release(self) -> None:
@@ -126,6 +136,44 @@ class PartFile(UnfinishedFile):
         if getattr(self, "_number", -1) >= 0:
             with contextlib.suppress(OSError):
                 os.close(self._number)
+
+
+class _PartFolder(PartFile):
+    """The same for a folder."""
+
+    def _make(self) -> int:
+        os.mkdir(self.path)
+        return os.open(os.devnull if fcntl is None else self.path, os.O_RDONLY)
+
+    def _remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files into a folder. A new one is there as a whole or not at all.
+
+    In one that is there, each file is replaced as a whole. Until the last one is, a folder whose
+    name ends in ``.dala.part`` lies in it.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_folder(Path(folder, "page"), {"a/b.txt": b"done"})
+    ...     Path(folder, "page/a/b.txt").read_bytes(), os.listdir(folder)
+    (b'done', ['page'])
+    """
+    new = not folder.exists()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _PartFolder(folder if new else folder / folder.name) as part:
+        for name, content in files.items():
+            path = part.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        if new:
+            part.complete()
+            return
+        for name in files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(part.path / name, folder / name)
 
 
 def _lock(number: int) -> bool:
@@ -157,15 +205,16 @@ def _remove_dead(path: str) -> None:
         with contextlib.suppress(OSError):  # fails while its owner has it open
             os.unlink(path)
         return
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    folder = os.path.isdir(path)
+    flags = os.O_RDONLY if folder else os.O_RDWR  # some file systems lock only what can be written
     try:
-        number = os.open(path, flags)
+        number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return
     try:
-        if stat.S_ISREG(os.fstat(number).st_mode):
+        if folder or stat.S_ISREG(os.fstat(number).st_mode):
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(path)
+            (shutil.rmtree if folder else os.unlink)(path)
     except OSError:
         pass  # its owner lives, or the file system has no locks
     finally:

@@ -43,7 +43,7 @@ Tensor: TypeAlias = NDArray | Buffer
 _BATCH: Final = 16
 
 #: A model's input tensor, and the placement of the picture in it.
-PreparedInput: TypeAlias = tuple[NDArray, Placement]
+PreparedInput: TypeAlias = tuple[Tensor, Placement]
 #: What a model takes: a picture, or a tensor with the model's axes.
 ModelInput: TypeAlias = ImageLike
 #: The same from any library, recognized by its attributes, such as ``__dlpack__``.
@@ -214,7 +214,7 @@ class Model(Closing, Generic[R]):
     def _one(self, input: ModelInput, options: Mapping[str, float]) -> R | list[R]:
         """Run a picture or a tensor; a tensor of several pictures returns a list."""
         tensor, placement = self._prepared(input)
-        if len(tensor) != 1:
+        if tensor.shape[0] != 1:
             return self._together([(tensor, placement)], options)
         return self._decoded(self._run(tensor), [placement], options)[0]
 
@@ -232,8 +232,13 @@ class Model(Closing, Generic[R]):
         """Return the model's outputs by name, for inputs by name (or a single input)."""
         if not isinstance(inputs, Mapping):
             inputs = {self._session.inputs[0].name: inputs}
-        arrays = {name: _contiguous(_array(value)) for name, value in inputs.items()}
-        return self._session.run(arrays)
+        return self._session.run({name: self._ready(value) for name, value in inputs.items()})
+
+    def _ready(self, value: Tensor) -> Tensor:
+        """Return a buffer that the session takes as it is, or an array."""
+        if isinstance(value, Buffer) and value.device == self._session.device:
+            return value
+        return _contiguous(_array(value))
 
     def warmup(self) -> Model[R]:
         """Run once on zeros. With provider "auto", measure all providers and keep the fastest."""
@@ -283,7 +288,7 @@ class Model(Closing, Generic[R]):
 
     def _together(self, ready: list[PreparedInput], options: Mapping[str, float]) -> list[R]:
         """Run tensors as one batch if the model supports it, else one by one."""
-        tensors = [tensor for tensor, _ in ready]
+        tensors = [_array(tensor) for tensor, _ in ready]
         places = [place for tensor, place in ready for _ in range(len(tensor))]
         rows = [row[None] for tensor in tensors for row in tensor]
         if len({row.shape for row in rows}) == 1 and self._takes_batches(rows[0].shape):
@@ -337,6 +342,9 @@ class Model(Closing, Generic[R]):
         params = self._params
         made = prepared(on_device(input, None, "predict"), params, None, "predict")
         placement = Placement.of(*_picture_size(input), size, params["fit"], params["keep"])
+        same = self._channels == 3 and port.dtype == np.float32 and _of_bytes(input)
+        if same and made.device == self._session.device:
+            return made, placement  # it stays on the GPU
         array = made.numpy()
         if not _of_bytes(input) and not _finite(array):
             raise ModelError(f"predict: the picture for {self.name} contains NaN or infinity.")
@@ -355,7 +363,7 @@ class Model(Closing, Generic[R]):
             return None
         return None if len(shape) < 4 else _contiguous(_array(input))
 
-    def _run(self, tensor: NDArray) -> dict[str, NDArray]:
+    def _run(self, tensor: Tensor) -> dict[str, NDArray]:
         assert self._port is not None
         return self._session.run({self._port.name: tensor})
 

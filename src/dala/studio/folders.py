@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from dala.errors import ParameterError
+from dala.media.video.suffixes import STILL_SUFFIXES, VIDEO_SUFFIXES
 from dala.studio.catalogue.parameters import Json, JsonObject
 from dala.typing import PathLike
 from dala.untrusted.place import Place
 
 #: Kinds of files by suffix.
-_KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "picture": (
-        ".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff", ".avif", ".ppm", ".pgm", ".heic",
-        ".svg", ".svgz",
-    ),
-    "video": (
-        ".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".ts", ".mpg", ".mpeg", ".gif", ".ogv",
-        ".flv", ".wmv", ".y4m",
-    ),
+_KINDS: Final[dict[str, Collection[str]]] = {
+    "picture": STILL_SUFFIXES,
+    "video": VIDEO_SUFFIXES | {".gif"},
     "kernel": (".py", ".fs", ".glsl", ".frag"),
     "lut": (".cube", ".3dl", ".spi1d", ".spi3d", ".csp", ".clf"),
     "json": (".json",),
-}  # fmt: skip
+}
 #: The most names of one folder that are listed.
 _LISTED: Final = 2000
 

@@ -8,13 +8,13 @@ run that wrote it.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 
 import dala
 from dala.errors import ParameterError
+from dala.extensions import unfinished
 from dala.trace.recorder import Record
 
 #: A record with the process that made it.
@@ -74,14 +74,10 @@ def _meta(kind: str, process: int, thread: int, name: str) -> Json:
 
 def write(path: Path, events: Iterable[Event], threads: Threads, notes: Mapping[str, Any]) -> None:
     """Write a trace; the file appears when it is complete."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with part.open("w", encoding="utf-8") as file:
+    with unfinished(path) as part:
+        with part.path.open("w", encoding="utf-8") as file:
             _write(file, json_events(events, threads), notes)
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+        part.complete()
 
 
 def _write(file: IO[str], made: Iterator[Json], notes: Mapping[str, Any]) -> None:

@@ -93,6 +93,8 @@ class _Walk:
         self._roots, self._files, self._folder = roots, files, folder
         #: Parts of the path that are to come, the next one last.
         self._ahead = path.split("/")[::-1]
+        #: How many of them are of the path itself, and not of links.
+        self._own = len(self._ahead)
         #: Where it is, and the folders of the way from an allowed one to there.
         self._here = "/"
         self._held: list[int] = []
@@ -108,7 +110,9 @@ class _Walk:
                         return found
                 if not self._ahead:
                     return self._end()
-                if (found := self._step(self._ahead.pop())) is not None:
+                own = len(self._ahead) <= self._own
+                self._own -= own
+                if (found := self._step(self._ahead.pop(), own)) is not None:
                     return found
         except FileNotFoundError:
             if not self._held:
@@ -129,11 +133,17 @@ class _Walk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         return Found(self._held.pop(), self._here)
 
-    def _step(self, part: str) -> Found | None:
+    def _is_above(self) -> bool:
+        return any(within(allowed, self._here) for allowed in (*self._roots, *self._files))
+
+    def _step(self, part: str, own: bool) -> Found | None:
         """Take one part of the path; return the opened file or folder if it is the last one."""
         if part in ("", "."):
             return None
         if part == "..":
+            # Else whether this opens something would tell a stranger what there is outside.
+            if own and not self._held and not self._is_above():
+                raise Outside
             self._here = os.path.dirname(self._here)
             if self._held:
                 os.close(self._held.pop())

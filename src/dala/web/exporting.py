@@ -20,6 +20,7 @@ import numpy as np
 from dala.arguments import Flag, Items, Text, checked_path, refuse_url
 from dala.arguments.paths import missing_file
 from dala.errors import ParameterError, ShapeError
+from dala.extensions import write_whole
 from dala.gpu.compute import Pipeline
 from dala.gpu.compute.lang.source import from_text
 from dala.gpu.compute.passes.source import shader_from
@@ -27,11 +28,12 @@ from dala.gpu.compute.runnable import Runnable
 from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter
 from dala.media.images import read
-from dala.media.parts import PartFile
+from dala.media.parts import write_folder
+from dala.media.pictures.pixels import as_bytes
 from dala.png import encode_png
 from dala.typing import ImageLike, NDArray, PathLike
 from dala.web.controls import Ranges, check_ranges
-from dala.web.document import ChainWriter, Document, Files
+from dala.web.document import ChainWriter, Document
 from dala.web.explore import WebPlan, explore
 from dala.web.sources import FilterSource, PipelineSource, WebSource
 
@@ -106,8 +108,7 @@ def _result(picture: PageImage, source: FilterSource, device: str) -> NDArray:
 
 
 def _encoded(pixels: NDArray) -> PageImage:
-    if pixels.dtype != np.uint8:
-        pixels = (np.clip(np.nan_to_num(pixels), 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
+    pixels = as_bytes(pixels)
     opaque = pixels.ndim == 2 or pixels.shape[2] < 4 or bool((pixels[..., 3] == 255).all())
     if not opaque or find_spec("PIL") is None:
         return PageImage(encode_png(pixels), "png")
@@ -236,7 +237,8 @@ def export(
     document, files = ChainWriter(made, inline=single).write(_title(title, made))
     if single:
         page = _single_page(document, shown, result)
-        _write(path.parent, {path.name: page})
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, page)
         return Export(path, (path.name,), made)
     document |= {"picture": f"picture.{shown.kind}", "still": f"still.{result.kind}"}
     files |= {
@@ -246,7 +248,7 @@ def export(
         "chain.json": json.dumps(document, separators=(",", ":")).encode(),
         "index.html": _page(document),
     }
-    _write(path, files)
+    write_folder(path, files)
     return Export(path, tuple(sorted(files)), made)
 
 
@@ -270,7 +272,7 @@ def read_chain(path: PathLike) -> list[Filter]:
         found = json.loads(Path(where).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise missing_file(where, _CALL) from None
-    except (ValueError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ParameterError(f"{_CALL}: {where!r} is not JSON: {error}.") from None
     if isinstance(found, dict) and found.get("format") == "dala-chain":
         raise ParameterError(
@@ -389,13 +391,3 @@ def _filled(document: Document, element: str, script: str) -> bytes:
     for name, value in (("$title", title), ("$element", element), ("$script", script)):
         text = text.replace(name, value)
     return text.encode()
-
-
-def _write(folder: Path, files: Files) -> None:
-    """Write all files; each appears when it is complete."""
-    for name, content in files.items():
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with PartFile(target) as part:
-            part.path.write_bytes(content)
-            part.complete()

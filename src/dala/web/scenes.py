@@ -51,7 +51,7 @@ def is_scene_file(path: PathLike) -> bool:
     """
     try:
         found = json.loads(Path(os.fspath(path)).read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return False
     return isinstance(found, dict) and isinstance(found.get("nodes"), list)
 

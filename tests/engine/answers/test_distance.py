@@ -81,6 +81,7 @@ def distance(name, image, given):
     return np.abs(got - in_f64(run, as_floats(image), device="reference", **floats)).max()
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", NAMES)
 def test_bytes_are_near_the_formula(name):
     bound = WINDOW if name in WINDOWS else PIXEL
@@ -106,6 +107,7 @@ def stage(step, inputs, dtype):
         return np.array(out.numpy())
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", STAGED)
 def test_stages_are_near_their_formulas(name):
     """A filter of several stages is their chain, to the byte."""

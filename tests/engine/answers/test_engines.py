@@ -32,7 +32,7 @@ def test_processor(share):
 
 @pytest.mark.parametrize("share", SHARES)
 def test_adapters(share):
-    engines = adapters()
+    engines = adapters(every=share == "all")
     if not engines:
         if os.environ.get("CI") == "true" or os.environ.get("DALA_REQUIRE_WEBGPU") == "1":
             pytest.fail(NO_ADAPTER)

@@ -48,6 +48,7 @@ CHAINS = {
 }
 
 
+@pytest.mark.third
 @pytest.mark.parametrize(
     ("name", "kind"), [*product(CHAINS, ("rgb", "rgba")), ("later window", "gray")]
 )
@@ -74,6 +75,7 @@ def with_color():
 SLOW = ("bilateral", "denoise")
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", with_color())
 def test_rgb_equals_rgba(name):
     """On opaque pictures, for every setting."""

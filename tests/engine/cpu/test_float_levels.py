@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.answers import ROOT, Engine, processors
 
-#: `make test` tries a third of the settings, `make test-long` all.
-STEPS = [pytest.param(3, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)]
+#: `make test` tries a sixth of the settings, `make test-long` all.
+STEPS = [pytest.param(6, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)]
 
 
 def results(engine: Engine, step: int) -> dict[str, str]:
@@ -37,6 +37,7 @@ def test_levels_with_fused_operations_are_equal(step):
         assert not wrong, f"{level.label}: {len(wrong)} of {len(first)}: {wrong[:20]}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", STEPS)
 def test_one_thread_equals_many(step):
     """The order of sums is that of the shapes."""

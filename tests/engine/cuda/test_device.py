@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +13,12 @@ import pytest
 from dala.errors import DeviceLostError
 from dala.gpu import compute
 from dala.gpu.compute import Pipeline, Pixel, f32, kernel
-from dala.gpu.compute.engines.webgpu.cuda import pinned
-from dala.gpu.compute.engines.webgpu.cuda.api import PARAMETER_BYTES
+from dala.gpu.compute.engines import devices
+from dala.gpu.compute.engines.webgpu.cuda import adapters
+from dala.gpu.compute.engines.webgpu.cuda.api import PARAMETER_BYTES, CudaApi
+from dala.gpu.compute.engines.webgpu.cuda.copies import pinned
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
+from tests.engine.cuda.conftest import GPU
 
 RNG = np.random.default_rng(5)
 PICTURE = RNG.integers(0, 256, (37, 53, 4), np.uint8)
@@ -259,3 +263,29 @@ def test_released_memory_is_the_pool_s(engine):
     for _ in range(20):
         compute.buffer(PICTURE, dtype="u8", device=engine.id).free()
     assert engine.stats()["live_buffers"] == before
+
+
+def test_auto_takes_cuda_before_vulkan_and_says_why(monkeypatch):
+    cuda = adapters.describe(0, GPU)
+    vulkan = replace(cuda, id="webgpu:0", backend="Vulkan")
+    other = replace(vulkan, id="webgpu:1", name="Radeon", kind="integrated")
+    monkeypatch.setattr(devices.hardware, "gpu_nodes", lambda: ["/dev/nvidia0"])
+    for found in ([vulkan, other, cuda], [other, cuda, vulkan]):
+        monkeypatch.setattr(devices, "adapters", lambda found=found: found)
+        assert [a.id for a in devices.gpus()[0]] == ["cuda:0", "webgpu:0", "webgpu:1"]
+    said = "Processor, discrete GPU through CUDA"
+    assert devices.describe(cuda) == (
+        f"{said}, which copies faster than Vulkan and shares memory (webgpu:0 has Vulkan)"
+    )
+    monkeypatch.setattr(devices, "adapters", lambda: [cuda])
+    assert devices.describe(cuda) == said
+
+
+def test_nothing_is_released_in_a_context_that_is_gone(monkeypatch):
+    api = object.__new__(CudaApi)
+    asked = []
+    monkeypatch.setattr(CudaApi, "_ask", lambda self, *given: asked.append(given))
+    for api._closed in (False, True):
+        for release in (api.free, api.free_host, api.release):
+            release(64)
+    assert asked == [("cuMemFree", 64), ("cuMemFreeHost", 64), ("cuEventDestroy", 64)]

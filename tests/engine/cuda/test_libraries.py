@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -147,11 +149,34 @@ def test_a_turned_tensor_is_made_whole_on_the_gpu(engine, nothing_crosses):
     )
 
 
+def test_a_device_that_was_closed_leaves_the_next_one_alone():
+    """What is dropped after its context was destroyed is not released in the next context."""
+    code = """if True:
+        import numpy as np
+        from dala.gpu.compute import from_array, relu
+        from dala.gpu.compute.engines import auto, instances
+        kept = []
+        for turn in range(4):
+            engine = auto.get("cuda")
+            made = [from_array(np.full(1 << 20, n, np.float32), device="cuda") for n in range(8)]
+            for b in made:
+                relu(b, b)
+            kept.clear()
+            assert [b.numpy()[5] for b in made] == list(range(8)), turn
+            kept += made
+            instances.close_all()
+        print("done")
+    """
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
+
+
 # videos ------------------------------------------------------------------------------------------
 CODECS = {
     "h264": ("libx264", "yuv420p"), "hevc": ("libx265", "yuv420p"), "hevc10": ("libx265",
     "yuv420p10le"), "vp9": ("libvpx-vp9", "yuv420p"), "av1": ("libsvtav1", "yuv420p"),
     "av110": ("libsvtav1", "yuv420p10le"),
+    "hevc 444": ("libx265", "yuv444p"), "hevc10 444": ("libx265", "yuv444p10le"),
 }  # fmt: skip
 
 
@@ -159,9 +184,12 @@ CODECS = {
 NUMBERS = {"h264": 4, "hevc": 8, "vp9": 10, "av1": 11}
 
 
-def decodes(engine, name, bits):
+def decodes(engine, name):
     """Return whether the GPU's decoder knows a codec, as it says itself."""
-    facts = (ctypes.c_uint32 * 32)(NUMBERS[name], 1, bits - 8)
+    codec, _, kind = name.partition(" ")
+    bits = 10 if codec.endswith("10") else 8
+    number = NUMBERS[codec.removesuffix("10")]
+    facts = (ctypes.c_uint32 * 32)(number, 3 if kind == "444" else 1, bits - 8)
     engine.sharing.enter(engine)
     assert ctypes.CDLL("libnvcuvid.so.1").cuvidGetDecoderCaps(facts) == 0
     return bool(bytes(facts)[24])
@@ -183,7 +211,7 @@ def clip(path, codec, pixels, size=(640, 352), count=30):
 
 @pytest.mark.parametrize("name", CODECS)
 def test_nvdec_equals_the_software_path(engine, tmp_path, name):
-    if not decodes(engine, name.removesuffix("10"), 10 if name.endswith("10") else 8):
+    if not decodes(engine, name):
         pytest.skip(f"this GPU has no decoder for {name}")
     path = clip(tmp_path / "clip.mkv", *CODECS[name])
     with video.open(path, device="cpu") as reader:

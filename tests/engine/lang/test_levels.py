@@ -57,6 +57,7 @@ def places(height, width):
     return (x * 1.5 - 7.25) / width, (y * 1.5 - 4.125 + x * 0.25) / height
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("edge", ["clamp", "repeat", "mirror"])
 @pytest.mark.parametrize("how", ["linear", "nearest"])
 @pytest.mark.parametrize("size", SIZES)

@@ -40,6 +40,7 @@ def test_random_programs(engine_id):
     every()
 
 
+@pytest.mark.third
 def test_random_programs_of_any_type(engine_id):
     """Every pair of a float and an int type that the device has."""
     dtypes = set(compute.supported_dtypes())
@@ -93,6 +94,7 @@ def test_many_random_programs(engine_id):
     every()
 
 
+@pytest.mark.long
 def test_error_bounds_are_tight():
     """A bound so wide that anything passes would test nothing."""
     seen = []

@@ -44,7 +44,7 @@ def test_equal_bytes(engine_id, op, step):
         assert not len(off), f"{case.name}: {len(off)} of {got.size} differ, first at {off[0]}"
 
 
-@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [61, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("level", LEVELS)
 def test_equal_bytes_at_every_level(level, step):
     features = host_features()

@@ -284,6 +284,7 @@ def test_transparent_sources_change_nothing(width: int, scale: float) -> None:
         assert empty.all() == (not seen)
 
 
+@pytest.mark.long
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scene=scenes())
 def test_native_code_stays_in_bounds(

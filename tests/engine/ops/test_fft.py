@@ -96,6 +96,7 @@ def test_any_length(engine_id, lines, length, seed):
     assert_near(np.array(get("fft")(from_array(a))), wanted, "f32")
 
 
+@pytest.mark.third
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("features", [{"avx": True}, {}], ids=["avx", "sse"])
@@ -109,6 +110,7 @@ def test_vector_widths_of_other_machines(features, dtype, monkeypatch):
         assert_all_four((16, 64), 2, dtype)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_native_code_stays_in_bounds(dtype, monkeypatch):

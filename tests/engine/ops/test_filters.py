@@ -77,6 +77,7 @@ def test_every_filter_is_covered():
     assert set(FILTERS) == set(pictures.FILTERS)
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", FILTERS)
 def test_values_of_floats(engine_id, name):
     assert_values(name, "f32")
@@ -112,6 +113,7 @@ def test_alpha_is_kept(engine_id, name):
             assert np.array_equal(apply(name, [image], params)[..., 3], image[..., 3])
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", [name for name in FILTERS if FILTERS[name][2] is not None])
 def test_neutral_parameters_change_nothing(engine_id, name):
     for shape in SHAPES:

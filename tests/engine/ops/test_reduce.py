@@ -74,6 +74,7 @@ def check(a, axis, dtype):
             assert np.array_equal(run(name, [a], wanted.shape, dtype, {"axis": axis}), wanted)
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("dtype", NUMPY)
 def test_every_dtype_and_layout(engine_id, dtype):
     for shape, axis in SHAPES:

@@ -204,6 +204,7 @@ def test_any_resize(engine_id, source, size, channels, dtype, method, antialias,
     assert_close(got, expected, engine_id, "program")
 
 
+@pytest.mark.long
 def test_native_code_stays_in_bounds(monkeypatch):
     """The CPU's code with every load and store checked."""
     monkeypatch.setattr(cpu_resize, "compile_native", partial(compile_native, checked=True))

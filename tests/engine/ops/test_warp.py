@@ -109,6 +109,7 @@ def at(image, x, y, method, border, fill):
     return total
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("channels", [1, 3, 4])
@@ -297,6 +298,7 @@ def test_groups_of_samples(engine_id, dtype, shape):
         assert_close(mine, wanted, engine_id, "program")
 
 
+@pytest.mark.long
 def test_native_code_stays_in_bounds(monkeypatch):
     """The CPU's code with every load and store checked."""
     monkeypatch.setattr(cpu_warp, "compile_native", partial(compile_native, checked=True))

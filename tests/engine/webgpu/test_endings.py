@@ -297,6 +297,7 @@ reads = [engine.download_async(y) for _ in range(10)]
 """
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("end", ["", "raise SystemExit(0)", "engine.close()", "del engine, runner"])
 @pytest.mark.parametrize("index", range(len(ADAPTERS)), ids=IDS)
 def test_exit_with_work_in_flight(index, end):

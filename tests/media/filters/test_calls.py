@@ -70,6 +70,7 @@ def by_kernel(name, images, params, shape, dtype="u8"):
     return np.array(out.numpy())
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", ONE)
 def test_filters_match_their_kernels(engine_id, name):
     for photo in (PHOTO, PHOTO[..., :3], PHOTO[..., 1]):  # the last two are not contiguous

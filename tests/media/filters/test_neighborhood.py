@@ -54,7 +54,7 @@ def test_box_blur(engine_id, border, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
-@pytest.mark.parametrize("radius", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("radius", [0, 1, 2, 3, pytest.param(7, marks=pytest.mark.long)])
 def test_median(engine_id, radius, dtype):
     for shape in SHAPES:
         image = noise(shape, dtype)
@@ -187,6 +187,7 @@ def test_elements_are_opencvs():
             np.testing.assert_array_equal(structuring_element(shape, radius), want)
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("operation", OPENCV)
 def test_morphology_is_opencvs(engine_id, operation):
     for shape, dtype in (((1, 1), "u8"), ((1, 7, 3), "u8"), ((13, 17, 3), "u8"), ((8, 6), "f32")):

@@ -375,6 +375,7 @@ def test_a_surface(tmp_path):
     assert found[-1] == pytest.approx(127.5, abs=6)  # padded to the size of the stream
 
 
+@pytest.mark.long
 def test_a_file_through_filters(tmp_path):
     # Slow, so that a busy machine drops none.
     video.write(tmp_path / "in.mp4", [picture(v) for v in GRAYS[:6]], fps=5)
@@ -390,6 +391,7 @@ def test_a_file_through_filters(tmp_path):
     )
 
 
+@pytest.mark.long
 def test_filters_that_are_asked_for_each_frame(tmp_path):
     """As a Background gives them: it is asked once for each frame, in order."""
 

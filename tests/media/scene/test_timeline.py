@@ -124,6 +124,7 @@ def clip(tmp_path_factory):
     return encode(tmp_path_factory.mktemp("clip") / "a.mp4", numbered(20), rate=10)
 
 
+@pytest.mark.long
 def test_two_hundred_videos_have_a_few_decoders(clip):
     with Scene(64, 48, fps=10, device="cpu") as scene:
         before = threading.active_count()

@@ -11,6 +11,7 @@ pytest.importorskip("freetype")
 pytest.importorskip("font_source_sans_pro")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "style",
     [

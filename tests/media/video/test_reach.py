@@ -277,6 +277,7 @@ def hesitates(send):
 never = threading.Event()
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("behave", [drips, floods, hesitates])
 @pytest.mark.parametrize("limited", [False, True])
 def test_a_host_that_sends_for_ever_is_left(behave, limited):

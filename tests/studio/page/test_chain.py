@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.studio.page.driver import Driver
@@ -77,6 +78,7 @@ def test_cards_are_switched_duplicated_and_removed(picture: Driver) -> None:
     expect(page.locator("[data-card]")).to_have_count(1)
 
 
+@pytest.mark.long
 def test_a_drag_is_one_step_of_undo(picture: Driver) -> None:
     page = picture.page
     picture.add("brightness")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 from playwright.sync_api import expect
 
 from tests.studio.page.driver import Driver
@@ -33,6 +34,7 @@ def test_number_has_range_box_unit_and_reset(picture: Driver) -> None:
     expect(control).to_have_attribute("data-changed", "false")
 
 
+@pytest.mark.long
 def test_a_reset_comes_after_the_changes_before_it(picture: Driver) -> None:
     """Changes wait while one is unanswered; they were sent after the reset, and undid it."""
     page = picture.page
@@ -75,6 +77,7 @@ def test_choice_switch_and_rare_parameters(picture: Driver) -> None:
     expect(page.get_by_role("combobox", name="Border")).to_be_visible()
 
 
+@pytest.mark.long
 def test_color_picker(picture: Driver) -> None:
     page = picture.page
     picture.add("chroma key")
@@ -90,6 +93,7 @@ def test_color_picker(picture: Driver) -> None:
     assert [round(each * 255) for each in picture.last("set")["value"]] == [200, 60, 40]
 
 
+@pytest.mark.long
 def test_curve_is_bent_by_pointer_and_keys(picture: Driver) -> None:
     page = picture.page
     picture.add("curves")
@@ -132,6 +136,7 @@ def test_lut_is_sent_and_applied(picture: Driver) -> None:
     picture.wait_pixel(0.2, 0.5, (55, 195, 215))
 
 
+@pytest.mark.long
 def test_place_is_dragged_on_the_picture(picture: Driver) -> None:
     page = picture.page
     picture.add("rotate")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import WebSocketRoute, expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -52,6 +53,7 @@ def test_everything_comes_from_the_studio(picture: Driver) -> None:
     assert all(url.startswith(picture.studio.address) for url in seen), seen
 
 
+@pytest.mark.long
 def test_not_connected_before_the_state_is_there(picture: Driver, chromium: object) -> None:
     held: list[tuple[WebSocketRoute, str | bytes]] = []
 
@@ -73,6 +75,7 @@ def test_not_connected_before_the_state_is_there(picture: Driver, chromium: obje
         expect(page.get_by_test_id("palette-search")).to_be_visible()
 
 
+@pytest.mark.long
 def test_works_under_a_prefix(folder: Path, chromium: object) -> None:
     def mounted(app: object) -> Starlette:
         return Starlette(routes=[Mount("/tools/studio", app)])  # type: ignore[arg-type]
@@ -101,6 +104,7 @@ def test_connection_returns_with_the_server(picture: Driver) -> None:
     picture.wait_pixel(0.2, 0.5, RED)
 
 
+@pytest.mark.long
 def test_another_server_at_the_address_is_told(folder: Path, chromium: object) -> None:
     with Studio(folder) as first:
         page = Driver(first, chromium)
@@ -129,6 +133,7 @@ def test_files_are_found_in_the_folders(page: Driver) -> None:
     assert page.last("open")["path"] == str(page.studio.folder / "inner" / "two.png")
 
 
+@pytest.mark.long
 def test_two_pages_show_one_document(picture: Driver, chromium: object) -> None:
     with Driver(picture.studio, chromium) as other:
         other.wait_pixel(0.2, 0.5, RED)
@@ -140,6 +145,7 @@ def test_two_pages_show_one_document(picture: Driver, chromium: object) -> None:
         other.check()
 
 
+@pytest.mark.long
 def test_colors_follow_the_system_and_the_button(picture: Driver) -> None:
     page = picture.page
     background = "getComputedStyle(document.body).backgroundColor"
@@ -164,6 +170,7 @@ def test_colors_follow_the_system_and_the_button(picture: Driver) -> None:
     page.emulate_media(color_scheme="no-preference")
 
 
+@pytest.mark.long
 def test_phone_width(picture: Driver) -> None:
     page = picture.page
     picture.add("blur")
@@ -236,6 +243,7 @@ def test_keys_are_listed(page: Driver) -> None:
     expect(page.page.get_by_role("dialog")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_models_are_cards(page: Driver) -> None:
     page.studio.do("open", sample="astronaut")
     page.wait_frames()

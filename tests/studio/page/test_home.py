@@ -124,6 +124,7 @@ def test_only_the_loop_is_rendered(moving: Driver) -> None:
     assert [round((level - 20) / 7) for level in levels] == [5, 6, 7, 8, 9, 10, 11]
 
 
+@pytest.mark.long
 def test_built_in_presets_are_found_and_undone(picture: Driver) -> None:
     page = picture.page
     picture.add("invert")
@@ -142,6 +143,7 @@ def test_built_in_presets_are_found_and_undone(picture: Driver) -> None:
     expect(page.locator(".card-title")).to_have_text(["Invert"])
 
 
+@pytest.mark.long
 def test_a_late_reply_closes_only_its_own_dialog(picture: Driver, chromium: object) -> None:
     held: list[str] = []
     servers: list[WebSocketRoute] = []
@@ -165,6 +167,7 @@ def test_a_late_reply_closes_only_its_own_dialog(picture: Driver, chromium: obje
         expect(page.get_by_test_id("palette-search")).to_have_value("noir")
 
 
+@pytest.mark.long
 def test_render_shows_progress_and_is_cancelled(page: Driver) -> None:
     page.studio.do("open", camera="test")
     page.wait_frames()
@@ -179,6 +182,7 @@ def test_render_shows_progress_and_is_cancelled(page: Driver) -> None:
     expect(page.page.get_by_role("status").filter(has_text="cancelled")).to_be_visible()
 
 
+@pytest.mark.long
 def test_chain_is_exported_as_a_web_page(
     inverted: Driver, chromium: Browser, tmp_path: Path
 ) -> None:
@@ -208,6 +212,7 @@ def test_chain_is_exported_as_a_web_page(
     assert np.abs(np.array(corner) - (55, 195, 215, 255)).max() <= 4, corner  # the file's losses
 
 
+@pytest.mark.long
 def test_an_edited_scene_is_saved_and_rendered(page: Driver) -> None:
     shutil.copy(page.studio.folder / "scene.json", page.studio.folder / "edited.json")
     page.open("edited.json")
@@ -229,6 +234,7 @@ def test_an_edited_scene_is_saved_and_rendered(page: Driver) -> None:
     assert max(red, blue) < 12
 
 
+@pytest.mark.long
 def test_effects_of_a_node_are_exported(page: Driver) -> None:
     data = json.loads((page.studio.folder / "scene.json").read_text())
     data["nodes"] += [
@@ -247,6 +253,7 @@ def test_effects_of_a_node_are_exported(page: Driver) -> None:
     expect(job).to_contain_text("has a start or an end in the scene")
 
 
+@pytest.mark.long
 def test_preset_is_saved_and_loaded(picture: Driver, tmp_path: Path) -> None:
     page = picture.page
     picture.add("invert")
@@ -268,6 +275,7 @@ def test_preset_is_saved_and_loaded(picture: Driver, tmp_path: Path) -> None:
     expect(page.get_by_role("alert")).to_have_text("chain.json is not JSON.")
 
 
+@pytest.mark.long
 def test_plan_is_shown_as_a_picture(picture: Driver) -> None:
     page = picture.page
     picture.add("invert")

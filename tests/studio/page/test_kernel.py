@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.studio.page.driver import Driver
@@ -53,6 +54,7 @@ def test_mistake_is_underlined_and_the_last_good_kernel_runs(picture: Driver) ->
     expect(page.get_by_test_id("editor").locator(".cm-diagnostic")).to_contain_text("amount")
 
 
+@pytest.mark.long
 def test_completion_and_documentation(picture: Driver) -> None:
     page = picture.page
     picture.add("new kernel")
@@ -70,6 +72,7 @@ def test_completion_and_documentation(picture: Driver) -> None:
     expect(editor.locator(".word code")).to_contain_text("rgba")
 
 
+@pytest.mark.long
 def test_generated_code_is_shown(picture: Driver) -> None:
     page = picture.page
     picture.add("new kernel")
@@ -88,6 +91,7 @@ STOP = (
 )
 
 
+@pytest.mark.long
 def test_typing_is_undone_by_the_editor_and_the_chain_by_the_page(picture: Driver) -> None:
     page = picture.page
     picture.add("new kernel")

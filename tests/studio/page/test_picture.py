@@ -33,6 +33,7 @@ globalThis.VideoDecoder = class extends Decoder {
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("failures", "codec"), [(1, "avc1."), (2, "jpeg")])
 def test_decoder_that_is_lost(studio: Studio, chromium: object, failures: int, codec: str) -> None:
     studio.clear()
@@ -57,6 +58,7 @@ def test_picture_comes_as_large_as_it_is_shown(page: Driver) -> None:
     assert (header["width"], header["height"], header["result"]) == (600, 400, [600, 400])
 
 
+@pytest.mark.long
 def test_browser_without_webcodecs_gets_jpeg(studio: Studio, chromium: object) -> None:
     studio.clear()
     with Driver(studio, chromium, script="delete globalThis.VideoDecoder") as page:
@@ -93,6 +95,7 @@ def test_split_shows_the_original_and_costs_no_messages(picture: Driver) -> None
     picture.wait_pixel(0.2, 0.5, inverted)
 
 
+@pytest.mark.long
 def test_values_under_the_pointer_before_and_after(picture: Driver) -> None:
     picture.add("invert")
     picture.page.mouse.move(*picture.place(0.25, 0.5))
@@ -207,6 +210,7 @@ def test_dropped_nonsense_is_reported(page: Driver) -> None:
     expect(page.page.get_by_test_id("tab")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_tabs_are_switched_and_closed(picture: Driver) -> None:
     page = picture.page
     frames = picture.frames()

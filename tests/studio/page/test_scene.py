@@ -46,6 +46,7 @@ def test_tree_selects_hides_orders_and_removes(scene: Driver) -> None:
     expect(rows).to_have_text(["box", "title"])
 
 
+@pytest.mark.long
 def test_node_is_dragged_on_the_picture(scene: Driver) -> None:
     page = scene.page
     scene.wait_pixel(0.25, 0.45, RED)
@@ -70,6 +71,7 @@ def test_node_is_dragged_on_the_picture(scene: Driver) -> None:
     scene.wait_pixel(0.25, 0.45, RED)
 
 
+@pytest.mark.long
 def test_properties_are_edited(scene: Driver) -> None:
     page = scene.page
     page.get_by_test_id("node-box").click()
@@ -93,6 +95,7 @@ def test_nodes_are_added(scene: Driver) -> None:
     scene.wait_pixel(0.5, 0.5, (255, 122, 77))
 
 
+@pytest.mark.long
 def test_key_frames_are_set_moved_and_removed(scene: Driver) -> None:
     page = scene.page
     page.get_by_test_id("node-title").click()
@@ -124,6 +127,7 @@ def test_key_frames_are_set_moved_and_removed(scene: Driver) -> None:
     expect(track.locator(".keyframe")).to_have_count(1)
 
 
+@pytest.mark.long
 def test_scene_file_is_saved_and_stays_readable(scene: Driver) -> None:
     page = scene.page
     page.get_by_test_id("node-box").click()

@@ -21,6 +21,7 @@ def gray(seconds: float) -> tuple[int, int, int]:
     return (level, level, level)
 
 
+@pytest.mark.long
 def test_steps_and_seeks_show_their_frames(moving: Driver) -> None:
     page = moving.page
     clock = page.get_by_test_id("clock")
@@ -134,6 +135,7 @@ def test_frame_times_are_shown_and_a_trace_is_saved(
     expect(strip).to_have_count(0)
 
 
+@pytest.mark.long
 def test_picture_has_no_time_line(picture: Driver) -> None:
     expect(picture.page.get_by_test_id("track")).to_have_count(0)
     picture.page.keyboard.press("Space")

@@ -331,6 +331,7 @@ def test_polygons_reversed_twice_are_the_same() -> None:
         assert path.reversed().reversed() == path
 
 
+@pytest.mark.long
 @given(ANY, st.tuples(NUMBERS, NUMBERS) | st.tuples(COARSE, COARSE))
 @settings(max_examples=200)
 def test_contains_agrees_with_the_winding_by_angles(path: Path, point: tuple[float, float]) -> None:

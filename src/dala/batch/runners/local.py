@@ -30,11 +30,11 @@ class _Worker:
         environment.setdefault("OPENBLAS_NUM_THREADS", "1")
         if threads:
             environment.setdefault("DALA_THREADS", str(threads))
-        # What this process can import, the other can.
-        environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+        # What this process can import, the other can, and nothing else from where it runs.
+        environment["PYTHONPATH"] = os.pathsep.join(p or os.getcwd() for p in sys.path)
         self.task: BatchTask | None = None
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "dala.batch.worker"],
+            [sys.executable, "-P", "-m", "dala.batch.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

@@ -41,7 +41,7 @@ from dala.errors import ParameterError, counted, error_line
 from dala.media.video.chunks.index import VideoIndex, VideoPart, split_video
 from dala.media.video.encode import MAX_THREADS, default_codec, default_threads, find_encoder
 from dala.media.video.output.opening import check_encoder, hardware_choice
-from dala.media.video.suffixes import VIDEO_SUFFIXES
+from dala.media.video.suffixes import ANIMATED, VIDEO_SUFFIXES
 from dala.notices import collected
 from dala.options import takes
 from dala.typing import PathLike
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from dala.batch.keywords import VideoJobKeywords
 
 J = TypeVar("J", bound=JobOptions)
-_PICTURES: Final = (".gif", ".apng", ".webp", ".png")
 
 
 def encoder_spec(call: str, template: Template, options: J, *, deep: bool = False) -> tuple[J, str]:
@@ -66,7 +65,7 @@ def encoder_spec(call: str, template: Template, options: J, *, deep: bool = Fals
         ParameterError: an argument is invalid.
     """
     suffix = Path(template.text).suffix.lower()
-    if suffix in _PICTURES:
+    if suffix in {*ANIMATED, ".png"}:
         advice = "`dala filter` makes animations."
         raise ParameterError.invalid(call, "out", "the name of a video", template.text, advice)
     if options.encoder == "auto":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dala.arguments.paths import missing_file
 from dala.errors import ParameterError, error_line
-from dala.media.video.suffixes import PICTURE_SUFFIXES, VIDEO_SUFFIXES
+from dala.media.video.suffixes import ANIMATED, PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from dala.typing import NDArray
 
 
@@ -44,9 +44,7 @@ def is_moving(name: str) -> bool:
 
 def is_animation(source: Path, target: Path) -> bool:
     """Return whether a picture moves, and the result can too: GIF, APNG or WebP, or a video."""
-    from dala.media.video.animated.facts import SUFFIXES
-
-    moves = target.suffix.lower() in {*SUFFIXES, ".png"} or is_video(target.name)
+    moves = target.suffix.lower() in {*ANIMATED, ".png"} or is_video(target.name)
     return moves and is_moving(str(source))
 
 

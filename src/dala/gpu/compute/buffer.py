@@ -266,9 +266,11 @@ class Buffer(ArrayMethods, ExchangedArray, Closing):
         return self._copied(self.engine, "copy")
 
     def _copied(self, engine: Engine, call: str) -> Buffer:
-        self.storage(call)
+        storage = self.storage(call)
         made = allocate(engine, self.shape, self.dtype, zero=False, call=call)
-        if self.nbytes:
+        if engine is self.engine:
+            engine.copy(storage, made.storage(call))
+        elif self.nbytes:
             engine.upload(made.storage(call), self._bytes(call))
         return made
 

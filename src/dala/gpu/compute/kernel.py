@@ -19,7 +19,7 @@ from dala.errors import (
     did_you_mean,
     printable,
 )
-from dala.extensions import filter_hint
+from dala.extensions import filter_hint, write_whole
 from dala.gpu.compute.buffer import Buffer, allocate
 from dala.gpu.compute.call.arguments import number_kinds, pack
 from dala.gpu.compute.call.checks import check_alias, check_buffers, check_count, check_types
@@ -189,7 +189,7 @@ class Kernel(Runnable):
         from dala.arguments import checked_path
 
         file = checked_path("Kernel.export_isf", "path", path)
-        file.write_text(self.source("isf"), encoding="utf-8")
+        write_whole(file, self.source("isf").encode())
 
     # the registry -----------------------------------------------------------------------------
     @staticmethod

@@ -36,16 +36,11 @@ MAX_RESULTS = 3
 
 
 @dataclass(eq=False)
-class ResultSlot:
-    """A result buffer and the pipeline that writes it."""
+class ResultBuffer:
+    """A result buffer, whose memory may be lent."""
 
-    pipeline: Pipeline
-    source: Buffer
-    result: Buffer
-    params: list[Values]
-    #: Whether a step reads the source: a program may draw without the picture.
-    reads: bool
-    #: The array over the result's memory that every view of it refers to, while one exists.
+    buffer: Buffer
+    #: The array over its memory that every view of it refers to, while one exists.
     view: weakref.ref[NDArray] | None = None
 
     @property
@@ -53,25 +48,9 @@ class ResultSlot:
         """True when no array over the result is alive."""
         return self.view is None or self.view() is None
 
-    def set(self, steps: Sequence[Step]) -> None:
-        """Set the parameters of the next frame."""
-        for number, step in enumerate(steps):
-            if not _same(step.params, self.params[number]):
-                try:
-                    self.pipeline.set_params(number, **step.params)
-                except DalaError as error:
-                    raise step.error(error) from error
-                self.params[number] = step.params
-
-    def read(self, source: Buffer) -> None:
-        """Let the pipeline read a buffer from now on."""
-        if self.reads:
-            self.pipeline.rebind(self.source, source)
-        self.source = source
-
     def lend(self) -> NDArray:
-        """Return the result's own memory; the slot is free again when the last view is gone."""
-        array = self.result.numpy()
+        """Return the result's own memory; it is free again when the last view is gone."""
+        array = self.buffer.numpy()
         root = array.base if isinstance(array.base, np.ndarray) else array
         self.view = weakref.ref(root)
         return array
@@ -85,13 +64,13 @@ def at_moment(step: Step, moment: Instant) -> Step:
 
 
 class CompiledChain:
-    """One list of filters over frames of one shape, as pipelines."""
+    """One list of filters over frames of one shape, as a pipeline."""
 
     def __init__(
         self, picture: SourceImage, steps: Sequence[Step], device: str, results: int
     ) -> None:
         self.device = device
-        self._results = results
+        self._most = results
         self.source = buffer_zeros(picture.shape, picture.dtype, device=device)
         #: Results that the next frame reads.
         self.memory = FrameMemory(remembered([(s.inputs, s.shape, s.dtype) for s in steps]), device)
@@ -109,35 +88,25 @@ class CompiledChain:
             for n, s in enumerate(steps[:-1])
             if n not in self.memory
         }
-        self.slots: list[ResultSlot] = []
-        #: A slot whose result is always copied.
-        self.spare: ResultSlot | None = None
+        self._last = steps[-1]
+        #: Results whose memory is lent, and one that is always copied.
+        self.results = [self._new_result()]
+        self.spare: ResultBuffer | None = None
+        #: What the pipeline reads and writes; it reads no source where a program draws without it.
+        self._bound = [self.source, self.results[0].buffer]
+        self._reads = any(i == PICTURE for s in self.inputs for i in s if type(i) is int)
+        self.params = [step.params for step in steps]
+        self.pipeline = Pipeline()
+        try:
+            self._add(steps)
+        except BaseException:
+            self.close()
+            raise
 
-    @property
-    def all_slots(self) -> list[ResultSlot]:
-        """The slots, with the one whose result is copied."""
-        return [*self.slots, *([self.spare] if self.spare else [])]
-
-    def slot(self, steps: Sequence[Step], lends: bool) -> tuple[ResultSlot, bool]:
-        """Return a slot for the next frame, and whether its result's memory may be returned."""
-        if lends:
-            for slot in self.slots:
-                if slot.free:
-                    return slot, True
-            if len(self.slots) < self._results:
-                self.slots.append(self._slot(steps))
-                return self.slots[-1], True
-        if self.spare is None:
-            self.spare = self._slot(steps)
-        return self.spare, False
-
-    def _slot(self, steps: Sequence[Step]) -> ResultSlot:
-        last = steps[-1]
-        result = buffer_zeros(last.shape, last.dtype, device=self.device)
+    def _add(self, steps: Sequence[Step]) -> None:
         numbers = range(len(steps) - 1)
         made = [self.between[n] if n in self.between else self.memory.now(n) for n in numbers]
-        made.append(result)
-        pipeline = Pipeline()
+        made.append(self.results[0].buffer)
         for step, given, output in zip(steps, self.inputs, made, strict=True):
             inputs = [
                 i if isinstance(i, Buffer)
@@ -153,39 +122,70 @@ class CompiledChain:
                 "params": step.params,
             }
             try:
-                pipeline.add(stage)
+                self.pipeline.add(stage)
             except DalaError as error:
                 raise step.error(error) from error
-        reads = any(i == PICTURE for s in self.inputs for i in s if type(i) is int)
-        return ResultSlot(pipeline, self.source, result, [step.params for step in steps], reads)
+
+    def _new_result(self) -> ResultBuffer:
+        return ResultBuffer(buffer_zeros(self._last.shape, self._last.dtype, device=self.device))
+
+    def result(self, lends: bool) -> tuple[ResultBuffer, bool]:
+        """Return where the next frame goes, and whether that memory may be returned."""
+        if lends:
+            for found in self.results:
+                if found.free:
+                    return found, True
+            if len(self.results) < self._most:
+                self.results.append(self._new_result())
+                return self.results[-1], True
+        if self.spare is None:
+            unused = self.results and self.results[-1].free
+            self.spare = self.results.pop() if unused else self._new_result()
+        return self.spare, False
+
+    def set(self, steps: Sequence[Step]) -> None:
+        """Set the parameters of the next frame."""
+        for number, step in enumerate(steps):
+            if not _same(step.params, self.params[number]):
+                try:
+                    self.pipeline.set_params(number, **step.params)
+                except DalaError as error:
+                    raise step.error(error) from error
+                self.params[number] = step.params
+
+    def _bind(self, place: int, buffer: Buffer) -> None:
+        self.pipeline.rebind(self._bound[place], buffer)
+        self._bound[place] = buffer
 
     def run(
-        self, slot: ResultSlot, picture: SourceImage, steps: Sequence[Step], shares_memory: bool
+        self, result: ResultBuffer, picture: SourceImage, steps: Sequence[Step], shares_memory: bool
     ) -> None:
         """Upload a frame and its filters' pictures and tables, and run."""
         for step, given in zip(steps, self.inputs, strict=True):
             for value, held in zip(step.inputs, given, strict=True):
                 if isinstance(held, Buffer) and isinstance(value, np.ndarray):
                     held.write(value)
+        self._bind(1, result.buffer)
         with tracer.span("upload", self.device) if tracer.on else OFF:
-            if shares_memory or isinstance(picture.pixels, Buffer):
-                slot.read(picture.buffer(self.device))
-            else:
+            if not shares_memory and not isinstance(picture.pixels, Buffer):
                 self.source.write(picture.pixels)
+            elif self._reads:
+                self._bind(0, picture.buffer(self.device))
         try:
-            slot.pipeline.run()
+            self.pipeline.run()
         finally:
-            slot.read(self.source)  # the pipeline must not keep the user's memory alive
+            if self._reads:
+                self._bind(0, self.source)  # the pipeline must not keep the user's memory alive
 
     def close(self) -> None:
         """Free all buffers; the memory of results that the user holds stays valid."""
-        for slot in self.all_slots:
-            slot.pipeline.close()
-            slot.result.free()
+        self.pipeline.close()
+        for result in (*self.results, *([self.spare] if self.spare else [])):
+            result.buffer.free()
         self.memory.close()
         for b in (self.source, *self.between.values()):
             b.free()
-        self.slots, self.spare, self.inputs = [], None, []
+        self.results, self.spare, self.inputs = [], None, []
 
 
 class FilterExecutor:
@@ -197,7 +197,7 @@ class FilterExecutor:
         #: Whether the host can access the device's memory, so that results need no copy.
         self._shares_memory = shares_memory
         self._chains: OrderedDict[tuple[Hashable, ...], CompiledChain] = OrderedDict()
-        self._last: ResultSlot | None = None
+        self._last: CompiledChain | None = None
         #: False if other executors work on other frames of the same stream.
         self.alone = True
 
@@ -220,23 +220,21 @@ class FilterExecutor:
         given = chain.memory.since(moment)
         steps = [at_moment(step, given) for step in local]
         lends = self._shares_memory and out is None and picture.kind != "bytes"
-        slot, lent = chain.slot(steps, lends)
-        slot.set(steps)
-        chain.memory.begin(moment.frame, [s.pipeline for s in chain.all_slots])
-        chain.run(slot, picture, steps, self._shares_memory)
-        self._last = slot
+        result, lent = chain.result(lends)
+        chain.set(steps)
+        chain.memory.begin(moment.frame, chain.pipeline)
+        chain.run(result, picture, steps, self._shares_memory)
+        self._last, b = chain, result.buffer
         if out is not None:
-            np.copyto(out, slot.result.numpy())
+            np.copyto(out, b.numpy())
             return out
         if lent:
-            return picture.give(slot.lend(), self._device)
+            return picture.give(result.lend(), self._device)
         if isinstance(picture.pixels, Buffer):
-            fresh = allocate(
-                slot.result.engine, slot.result.shape, slot.result.dtype, zero=False, call="frames"
-            )
-            _copy(slot.result, fresh)
+            fresh = allocate(b.engine, b.shape, b.dtype, zero=False, call="frames")
+            _copy(b, fresh)
             return picture.give(fresh)
-        made = slot.result.numpy()
+        made = b.numpy()
         copied = self._shares_memory and picture.kind != "bytes"
         return picture.give(made.copy() if copied else made)
 
@@ -252,11 +250,6 @@ class FilterExecutor:
         chain = self._chains.get(key)
         if chain is None:
             chain = CompiledChain(picture, steps, self._device, self._results)
-            try:
-                chain.slot(steps, self._shares_memory)  # refused filters are not kept
-            except BaseException:
-                chain.close()
-                raise
             while len(self._chains) >= MAX_CHAINS:
                 self._chains.popitem(last=False)[1].close()
             self._chains[key] = chain

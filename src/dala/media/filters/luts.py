@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -27,6 +28,11 @@ _CURVE: Final = 16385
 _SIDE: Final = 65
 #: The largest input: that of half floats.
 _END: Final = 65504.0
+
+#: Bytes of a file for OpenColorIO at most.
+_MOST_BYTES: Final = 1 << 28
+#: What leads to other files, or could stand for that.
+_NAMING: Final = re.compile(rb"<(!doctype|!entity|[\w:.-]*reference\b)", re.IGNORECASE)
 
 #: An object of OpenColorIO, which has no types.
 OcioObject: TypeAlias = Any
@@ -91,6 +97,11 @@ def _ocio(path: Path) -> Cube:
     name = repr(str(path))
     if not path.is_file():
         raise CubeError(f"load_lut: {name} cannot be read: there is no such file.")
+    if path.stat().st_size > _MOST_BYTES:
+        raise CubeError(f"load_lut: {name} has more than {_MOST_BYTES >> 20} MiB.")
+    # OpenColorIO tries all of its formats, whatever the suffix.
+    if _NAMING.search(path.read_bytes().replace(b"\0", b"")):
+        raise CubeError(f"load_lut: {name} names another table. Give that one, or join them.")
     try:
         config = ocio.Config.CreateRaw()
         whole = ocio.FileTransform(str(path), interpolation=ocio.INTERP_BEST)

@@ -61,7 +61,7 @@ class SenderProcess:
         known = os.environ.get("PYTHONPATH")
         environment = {**os.environ, "PYTHONPATH": f"{path}{os.pathsep}{known}" if known else path}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "dala.media.live.sender"],
+            [sys.executable, "-P", "-m", "dala.media.live.sender"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

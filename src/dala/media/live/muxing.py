@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dala.extensions import write_whole
 from dala.media.audio.graph import sound_frame
-from dala.media.parts import PartFile
 from dala.media.video.output.opening import PictureEncoding, open_encoder
 from dala.media.video.source import AvObject, DecodedFrame, av
 from dala.trace.recorder import OFF, tracer
@@ -151,10 +151,7 @@ def complete_playlist(path: Path) -> None:
         segment = path.parent / segments[-1]
         missing = _LEAST - segment.stat().st_size // len(_NULL) if segment.is_file() else 0
         if missing > 0:
-            with segment.open("ab") as file:
-                file.write(_NULL * missing)
+            write_whole(segment, segment.read_bytes() + _NULL * missing)
     made = re.sub(r"(?m)^#EXT-X-TARGETDURATION:0$", "#EXT-X-TARGETDURATION:1", text)
     if made != text:
-        with PartFile(path) as part:
-            part.path.write_text(made)
-            part.complete()
+        write_whole(path, made.encode())

@@ -22,7 +22,8 @@ from dala.typing import PathLike, PictureSource
 QUALITY: Final = 92
 #: Formats with 16 bits.
 _DEEP: Final = (".png", ".tif", ".tiff")
-_LOSSY: Final = (".jpg", ".jpeg", ".webp", ".avif")
+#: Formats that have a quality.
+LOSSY: Final = (".jpg", ".jpeg", ".webp", ".avif")
 
 
 def filter_picture(
@@ -53,7 +54,7 @@ def filter_picture(
     found = read_picture(source, options.max_pixels, color=options.color, depth=depth)
     pixels = np.asarray(pipeline.process(found.pixels, filters))
     settings: dict[str, int | bytes] = {}
-    if kind in _LOSSY:
+    if kind in LOSSY:
         settings["quality"] = options.quality or QUALITY
     if found.profile and fits(found.profile, MODES[pixels.shape[2:]]):
         settings["icc_profile"] = found.profile

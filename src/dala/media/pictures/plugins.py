@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import struct
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
@@ -18,18 +20,27 @@ if TYPE_CHECKING:
 
 
 #: Pillow's names of the formats that are read. All are decoded from the bytes of the file alone,
-#: in this process.
+#: in this process. BLP and ICNS hold pictures of other formats, of any size, and are not read.
 FORMATS: Final = frozenset((
-    "AVIF", "BLP", "BMP", "CUR", "DCX", "DDS", "DIB", "FLI", "FTEX", "GBR", "GIF", "ICNS",
-    "ICO", "IM", "IMT", "JPEG", "JPEG2000", "MCIDAS", "MPO", "MSP", "PCD", "PCX", "PIXAR",
-    "PNG", "PPM", "PSD", "QOI", "SGI", "SPIDER", "SUN", "TGA", "TIFF", "WEBP", "XBM", "XPM",
-    "XVTHUMB",
+    "AVIF", "BMP", "CUR", "DCX", "DDS", "DIB", "FLI", "FTEX", "GBR", "GIF", "ICO", "IM", "IMT",
+    "JPEG", "JPEG2000", "MCIDAS", "MPO", "MSP", "PCD", "PCX", "PIXAR", "PNG", "PPM", "PSD", "QOI",
+    "SGI", "SPIDER", "SUN", "TGA", "TIFF", "WEBP", "XBM", "XPM", "XVTHUMB",
 ))  # fmt: skip
 
 #: Pixels of a BMP with runs at most. Pillow fills its lines byte by byte, in Python: a few hundred
 #: bytes would take a minute.
 MAX_RUN_PIXELS: Final = 1 << 22
 
+#: Scans of a JPEG at most, each of which goes over all pixels, and comments of a PPM in letters,
+#: each of which moves the bytes behind it.
+MAX_SCANS: Final = 100
+MAX_COMMENTS: Final = 1000
+#: Pixels of a picture in an icon at most. Pillow decodes it before it tells how large it is.
+MAX_ICON_PIXELS: Final = 1 << 21
+
+#: What begins a segment of a JPEG, rather than being a part of a scan.
+_SEGMENT: Final = re.compile(rb"\xff+([^\x00\x01\xd0-\xd8\xff])")
+_ICON: Final = b"\0\0\1\0"
 _POSTSCRIPT: Final = (b"%!PS", b"\xc5\xd0\xd3\xc6")
 
 
@@ -46,15 +57,58 @@ class CheckedBytes(io.BytesIO):
         return super().read(size)
 
 
-def check_runs(image: PillowImage, name: str) -> None:
-    """Refuse a large BMP with runs."""
+def check_work(image: PillowImage, source: Path | io.BytesIO, name: str) -> None:
+    """Refuse a picture whose few bytes would take a decoder minutes."""
     width, height = image.size
-    tiles = getattr(image, "tile", ())
-    if any(tile[0] == "bmp_rle" for tile in tiles) and width * height > MAX_RUN_PIXELS:
-        raise ParameterError(
-            f"Frame.open: {name} is a compressed BMP of {width} x {height} pixels, more than "
-            f"{MAX_RUN_PIXELS:,}. Save it without compression, or as a PNG."
+    decoders = {tile[0] for tile in getattr(image, "tile", ())}
+    problem = ""
+    if "bmp_rle" in decoders and width * height > MAX_RUN_PIXELS:
+        problem = (
+            f"a compressed BMP of {width} x {height} pixels, more than {MAX_RUN_PIXELS:,}. Save it "
+            "without compression, or as a PNG"
         )
+    if "ppm_plain" in decoders and _data(source).count(b"#") > MAX_COMMENTS:
+        problem = f"a PPM with more than {MAX_COMMENTS:,} comments"
+    if "jpeg" in decoders and _scans(_data(source)) > MAX_SCANS:
+        problem = f"a JPEG of more than {MAX_SCANS} scans"
+    if problem:
+        raise ParameterError(f"Frame.open: {name} is {problem}.")
+
+
+def _data(source: Path | io.BytesIO) -> bytes:
+    return source.read_bytes() if isinstance(source, Path) else source.getvalue()
+
+
+def _scans(data: bytes) -> int:
+    """Return the scans of the first picture of a JPEG; at most one too many.
+
+    >>> _scans(b"\\xff\\xd8" + b"\\xff\\xda\\0\\x02\\x61\\xff\\0\\x62" * 3 + b"\\xff\\xd9")
+    3
+    """
+    count, found = 0, _SEGMENT.search(data)
+    while found is not None and found[1] != b"\xd9" and count <= MAX_SCANS:
+        check_deadline("Frame.open")
+        count += found[1] == b"\xda"
+        at = found.end()
+        found = _SEGMENT.search(data, at + int.from_bytes(data[at : at + 2], "big"))
+    return count
+
+
+def _check_icon(source: Path | io.BytesIO) -> None:
+    """Refuse an icon with a large picture."""
+    data = _data(source)
+    for n in range(int.from_bytes(data[4:6], "little")):
+        at = int.from_bytes(data[18 + 16 * n : 22 + 16 * n], "little")
+        inner = data[at : at + 24]
+        if inner.startswith(b"\x89PNG"):
+            width, height = struct.unpack(">II", inner[16:].ljust(8, b"\0"))
+        else:
+            width, height = map(abs, struct.unpack("<ii", inner[4:12].ljust(8, b"\0")))
+        if width * height > MAX_ICON_PIXELS:
+            raise ParameterError(
+                f"Frame.open: a picture in an icon has {width} x {height} pixels, more than "
+                f"{MAX_ICON_PIXELS:,}."
+            )
 
 
 def open_image(source: Path | io.BytesIO) -> PillowImage:
@@ -75,6 +129,8 @@ def open_image(source: Path | io.BytesIO) -> PillowImage:
         raise UnidentifiedImageError(
             "it is a pipe. Open it and give the file object, which is read to its end"
         )
+    if (head := _head(source)) == _ICON:
+        _check_icon(source)
     Image.preinit()  # the usual formats; the others take longer to import
     usual = _listed()
     try:
@@ -82,7 +138,7 @@ def open_image(source: Path | io.BytesIO) -> PillowImage:
     except UnidentifiedImageError:
         Image.init()
         others = [name for name in _listed() if name not in usual]
-        if _head(source).startswith(_POSTSCRIPT):
+        if head.startswith(_POSTSCRIPT):
             raise UnidentifiedImageError(
                 "it is PostScript, a program, which is not run. Convert it to PNG first"
             ) from None

@@ -23,6 +23,7 @@ from dala.media.transitions.spec import Transition, TransitionLike
 from dala.media.video.joining.cut import JoinReport, check_targets
 from dala.media.video.joining.packets import CopiedPart, PacketFile, PacketsRefused, copy_packets
 from dala.media.video.options import EncoderOptions
+from dala.media.video.suffixes import is_still
 from dala.media.video.timing import DEFAULT_RATE
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def concat_videos(
     check_targets(out, list(paths), _CALL)
     made = Transition.of(transition, _CALL)
     length = seconds_of(still, _CALL, "still")
-    pictures = [path for path in paths if os.fspath(path).lower().endswith(nodes.PICTURES)]
+    pictures = [path for path in paths if is_still(path)]
     videos = [path for path in paths if path not in pictures]
     with ExitStack() as stack:
         files = [stack.enter_context(PacketFile(path, _CALL, audio)) for path in videos]

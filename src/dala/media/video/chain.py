@@ -62,6 +62,8 @@ class VideoChain(Closing):
             shares = host_memory(probe) is not None
         self._filters = filters
         self._range = range
+        #: What the steps of the last frame depend on, the steps, and the range of the result.
+        self._known: tuple[tuple[object, ...], list[Step], str | None] = (), [], None
         # GPUs want aligned 4-byte pixels; the CPU is as fast with 3, in less memory.
         self._channels = 3 if shares else 4
         count = (1 if shares else 2) if workers is None else workers
@@ -96,11 +98,17 @@ class VideoChain(Closing):
 
     def _between_planes(self, frame: Frame) -> tuple[list[Step], str | None]:
         """Return the steps from planes to planes, and the range of the result (None: RGB)."""
+        key = frame.height, frame.width, frame.format, frame.matrix, frame.range
+        known = self._known
+        if key == known[0] and not callable(self._filters):
+            return known[1:]
         shape = frame.height, frame.width, self._channels
         inner = plan(self._list(frame), shape, "u8", _CALL)
         height, width = inner[-1].shape[:2] if inner else (0, 0)
         span = None if height % 2 or width % 2 else self._range or frame.range
-        return _between_planes(frame, shape, inner, span), span
+        steps = _between_planes(frame, shape, inner, span)
+        self._known = key, steps, span
+        return steps, span
 
     def _list(self, frame: Frame) -> Sequence[Filter]:
         return self._filters(frame) if callable(self._filters) else self._filters

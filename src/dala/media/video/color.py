@@ -20,7 +20,14 @@ from dala.gpu.compute.kernel import get
 from dala.gpu.compute.params import PixelSize
 from dala.media.images import host_memory
 from dala.media.kernels import kernel_from_text
-from dala.media.video.decoding.nvdec import is_on_gpu, joined, layout_of, narrowed, planes_on_gpu
+from dala.media.video.decoding.nvdec import (
+    is_on_gpu,
+    joined,
+    layout_of,
+    narrowed,
+    planes_on_gpu,
+    stacked,
+)
 from dala.media.video.source import DecodedFrame
 from dala.typing import NDArray
 
@@ -200,11 +207,12 @@ def planes_of(frame: DecodedFrame, colors: ColorInfo, device: str | None = None)
 
 def _planes_on_gpu(frame: DecodedFrame, full: bool, device: str | None) -> DecodedPlanes:
     bits = frame.sw_format.components[0].bits
-    made = planes_on_gpu(frame, device)
+    made, size = planes_on_gpu(frame, device), (frame.height, frame.width)
     if bits > 8:
-        luma, pairs = (narrowed(b, bits, full, i == 1, 16 - bits) for i, b in enumerate(made))
-        made = luma, pairs
-    return DecodedPlanes("nv12", made, frame.height, frame.width)
+        made = tuple(narrowed(b, bits, full, i > 0, 16 - bits) for i, b in enumerate(made))
+    if len(made) == 3:
+        return DecodedPlanes("yuv444", (stacked(made),), *size)
+    return DecodedPlanes("nv12", made, *size)
 
 
 def _gray_planes(frame: DecodedFrame, full: bool) -> DecodedPlanes:
@@ -306,7 +314,7 @@ def to_rgba(planes: DecodedPlanes, colors: ColorInfo, device: str | None) -> Buf
     for buffer in inputs:
         buffer.free()
     if shape[:2] != (planes.height, planes.width):
-        cut = from_array(made.numpy()[: planes.height, : planes.width], device=device)
+        cut: Buffer = get("crop")(made, box=(0, 0, planes.width, planes.height))
         made.free()
         made = cut
     return made if planes.alpha is None else with_alpha(made, planes.alpha, device)
@@ -335,7 +343,7 @@ def to_planes(planes: DecodedPlanes, device: str | None) -> Buffer | None:
     if held:
         return joined(held)
     flat = np.concatenate([a.reshape(-1) for a in planes.arrays if not isinstance(a, Buffer)])
-    return from_array(flat.reshape(planes.height * 3 // 2, planes.width), device=device)
+    return from_dlpack(flat.reshape(planes.height * 3 // 2, planes.width), device=device)
 
 
 def rotate(picture: Buffer, degrees: int) -> Buffer:

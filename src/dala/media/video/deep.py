@@ -54,7 +54,8 @@ def deep_planes(frame: DecodedFrame, colors: ColorInfo, device: str | None = Non
     hdr = hdr_of(frame, colors)
     if is_on_gpu(frame) and frame.sw_format.components[0].bits > 8:
         bits, made = frame.sw_format.components[0].bits, planes_on_gpu(frame, device)
-        relabel(made[1], (frame.height // 2, frame.width // 2, 4))
+        if len(made) == 2:
+            relabel(made[1], (made[1].shape[0], made[1].shape[1] // 2, 4))
         facts = colors.matrix, colors.range, colors.siting, bits, 16 - bits
         return DeepPlanes(made, *facts, hdr)
     frame = on_host(frame)  # of 8 bits

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Unpack
 import numpy as np
 
 from dala.errors import ParameterError
-from dala.media.video.animated.facts import SUFFIXES, animation_kind
+from dala.media.video.animated.facts import animation_kind
 from dala.media.video.animated.reader import open_animation
 from dala.media.video.animated.writer import AnimationWriter
 from dala.media.video.options import DecodeOptions, EncodeOptions
 from dala.media.video.reader import Reader
 from dala.media.video.source import VideoFile, lasting, pyav, source_of
+from dala.media.video.suffixes import ANIMATED
 from dala.media.video.writer import Writer
 from dala.options import takes
 from dala.typing import ImageLike, PathLike
@@ -99,7 +100,7 @@ def write(
 
 def open_writer(path: PathLike | BinaryIO, options: EncodeOptions) -> Writer:
     """Open a video for writing, with options that are checked."""
-    kind = SUFFIXES.get(f".{options.format}")
+    kind = ANIMATED.get(f".{options.format}")
     if options.format is None and isinstance(path, str | os.PathLike):
         kind = animation_kind(path, options.codec)
     if kind is None:

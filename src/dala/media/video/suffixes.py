@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Final
+
+from dala.typing import PathLike
 
 #: Suffixes of videos: containers, and streams of one codec. All other files are pictures.
 VIDEO_SUFFIXES: Final = frozenset((
@@ -18,3 +22,17 @@ PICTURE_SUFFIXES: Final = frozenset((
     ".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".pnm", ".ppm",
     ".tga", ".tif", ".tiff", ".webp",
 ))  # fmt: skip
+#: The suffixes of animated pictures that are written, and their kind. A ``.png`` may be one too.
+ANIMATED: Final = {".gif": "gif", ".apng": "apng", ".webp": "webp"}
+#: Suffixes of files that are one picture, which does not move; those that an installed plugin or
+#: the reader of SVG reads, too.
+STILL_SUFFIXES: Final = PICTURE_SUFFIXES - {".gif"} | {".heic", ".svg", ".svgz"}
+
+
+def is_still(path: PathLike) -> bool:
+    """Return whether a name is that of one picture, which does not move.
+
+    >>> is_still("photo.JPG"), is_still("talk.gif")
+    (True, False)
+    """
+    return Path(os.fspath(path)).suffix.lower() in STILL_SUFFIXES

@@ -42,6 +42,7 @@ from dala.media.video.output.opening import (
     PictureEncoding,
     check_encoder,
     choose_encoder,
+    on_gpu,
     set_tags,
 )
 from dala.media.video.output.target import Target
@@ -302,6 +303,7 @@ class Writer(AsyncClosing):
                     range=self.options.range,
                     copy=copy,
                     hdr=self._hdr,
+                    gpu=self._choice.gpu,
                 )
             stamp = max(round(time / self._base), self._stamp + 1)
             if not self._moved and self._counts and abs(stamp * self._base - time) > self._base / 4:
@@ -378,6 +380,7 @@ class Writer(AsyncClosing):
             self.options.encoder, self._codec, size, self._choice, self._given, plain=self._plain
         )
         self._stored = stored_size(self._choice.name, self._choice.pixel_format, size)
+        self._choice = on_gpu(self._choice, first.device, self._stored)
         if self._stored != size:
             notify(
                 f"{_CALL}: {self._target.label!r} is {self._stored[0]}x{self._stored[1]} instead "

@@ -163,8 +163,8 @@ def _for_device() -> Candidates:
 
 def following(device: str) -> Candidates:
     """Return the providers that "auto" tries where a device is the current one."""
-    if device.startswith("cuda"):  # WebGPU has no adapter there
-        found = [name for name in available() if name in ("cuda", "cpu")]
+    if device.startswith("cuda"):
+        found = available()  # WebGPU too, where there is Vulkan
         missing = "" if "cuda" in found else f", and {PACKAGES['cuda']} is not installed"
         return Candidates(found, f"the device is {device}{missing}")
     if not device.startswith("webgpu"):
@@ -198,6 +198,8 @@ def open_session(
     if threads is not None:
         options.intra_op_num_threads = threads
     extra = {"enableGraphCapture": "1"} if capture else {}
+    if provider == "cuda" and (place := cuda_place()) is not None:
+        extra = {"device_id": str(place.ordinal), "user_compute_stream": str(place.stream)}
     # A pattern is one more block for all tensors of a run: 200 MB for u2netp. It saves no time on a
     # CPU. Captured graphs need fixed memory.
     options.enable_mem_pattern = not capture and provider != "cpu"
@@ -222,6 +224,23 @@ def open_session(
     if title not in session.get_providers():
         raise RuntimeError("ONNX Runtime did not use it for the session")
     return session
+
+
+class CudaPlace(NamedTuple):
+    """A CUDA device of ours: the GPU's number, and the stream of all work."""
+
+    device: str
+    ordinal: int
+    stream: int
+
+
+def cuda_place() -> CudaPlace | None:
+    """Return the current device if it is one of CUDA, where a model shares memory and stream."""
+    with buffer_zeros(1, "u8") as probe:
+        if not probe.device.startswith("cuda"):
+            return None
+        stream = probe.__cuda_array_interface__["stream"]
+        return CudaPlace(probe.device, probe.__dlpack_device__()[1], stream)
 
 
 def open_best(

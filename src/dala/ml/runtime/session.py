@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from dala.errors import (
     ModelError,
     ShapeMismatch,
 )
+from dala.gpu.compute import Buffer
+from dala.gpu.compute.dtypes import NUMPY
 from dala.memory import Held
+from dala.ml.runtime.cuda_runs import CudaRuns
 from dala.ml.runtime.device_runs import DeviceRuns
 from dala.ml.runtime.onnx_graph import MAX_ELEMENTS, ModelSource, open_model, read_graph
 from dala.ml.runtime.providers import (
@@ -29,6 +32,7 @@ from dala.ml.runtime.providers import (
     ProviderChoice,
     candidates,
     choose,
+    cuda_place,
     first_line,
     open_best,
     open_session,
@@ -48,6 +52,10 @@ DTYPES: Final = {
     "tensor(int32)": np.int32, "tensor(int64)": np.int64, "tensor(bool)": np.bool_,
 }  # fmt: skip
 
+
+#: A value of an input, and runs that are bound to a device.
+Tensor: TypeAlias = NDArray | Buffer
+Runs: TypeAlias = DeviceRuns | CudaRuns
 
 _reopening: Final = forks.lock()
 
@@ -126,11 +134,15 @@ class Session:
         self._names_out = [port.name for port in self.outputs]
         #: Whether runs are captured on the device, and if not, why.
         self.capture = opened.capture
-        #: Device-bound runs, where the provider is WebGPU.
-        self._runs = self._device_runs(opened) if self.provider == "webgpu" else None
+        #: Device-bound runs, on WebGPU, and on CUDA where it is the device.
+        self._runs = self._device_runs(opened, self.provider)
 
-    def _device_runs(self, opened: OpenedSession) -> DeviceRuns:
-        """Return device-bound runs, captured where the model allows."""
+    def _device_runs(self, opened: OpenedSession, provider: str) -> Runs | None:
+        """Return device-bound runs, captured where WebGPU and the model allow; else None."""
+        if provider == "cuda" and (place := cuda_place()) is not None:
+            return CudaRuns(opened.session, place)
+        if provider != "webgpu":
+            return None
         dtypes = {port.name: port.dtype for port in self.outputs if port.dtype is not None}
         captures = opened.capture == "yes"
         return DeviceRuns(opened.session, self._output_shapes, dtypes, captures, opened.packed)
@@ -155,6 +167,11 @@ class Session:
         """The name of the provider that runs it."""
         return self.choice.name
 
+    @property
+    def device(self) -> str:
+        """The device whose buffers it takes as they are; "" if there is none."""
+        return self._runs.device if isinstance(self._runs, CudaRuns) else ""
+
     def close(self) -> None:
         """Release the session. Closing twice is allowed."""
         self._held.release()
@@ -173,8 +190,11 @@ class Session:
         if "_home" in self.__dict__ and not self._home.here:
             forks.keep((self.__dict__.get("_session"), self.__dict__.get("_runs")))
 
-    def run(self, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Return the outputs by name, for inputs by name, which are checked."""
+    def run(self, given: Mapping[str, Tensor]) -> dict[str, NDArray]:
+        """Return the outputs by name, for inputs by name, which are checked.
+
+        Buffers must be on :attr:`device`.
+        """
         session = self._session
         if session is None:
             raise FreedError(f"predict: the model {self.title} is closed. Load it again.")
@@ -183,14 +203,15 @@ class Session:
         if budget.accounts():
             self._check_memory(given)
         with tracer.span("model", self.title, provider=self.provider) if tracer.on else OFF:
+            arrays = cast("Mapping[str, NDArray]", given)  # there are no others without CudaRuns
             if self._home.here and self._runs is not None:
-                made = self._on_device(self._runs, given)
+                made = self._on_device(self._runs, arrays)
             else:
-                made = self._plain(session if self._home.here else self._reopen(), given)
+                made = self._plain(session if self._home.here else self._reopen(), arrays)
         budget.check_deadline("predict")  # a run of ONNX Runtime is one call
         return made
 
-    def _on_device(self, runs: DeviceRuns, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    def _on_device(self, runs: Runs, given: Mapping[str, NDArray]) -> dict[str, NDArray]:
         try:
             try:
                 return runs.run(given)
@@ -211,7 +232,7 @@ class Session:
                 "failing, load the model with provider='cpu'."
             ) from None
 
-    def _distrusted(self, runs: DeviceRuns) -> DeviceRuns:
+    def _distrusted(self, runs: Runs) -> Runs:
         """Return runs that do not rely on the declared shapes of the outputs."""
         self._trusted = False
         if not self._packed:
@@ -219,7 +240,9 @@ class Session:
         runs.close()
         opened = open_best(self._source, "webgpu", self._threads)
         self._session, self.capture, self._packed = opened
-        made = self._runs = self._device_runs(opened)
+        made = self._device_runs(opened, "webgpu")
+        assert made is not None
+        self._runs = made
         return made
 
     def _reopen(self) -> InferenceSession:
@@ -243,7 +266,7 @@ class Session:
         if self._asked != "auto" or len(self._names) < 2:
             return self.choice
         times: dict[str, float] = {}
-        sessions: dict[str, tuple[OpenedSession, DeviceRuns | None]] = {}
+        sessions: dict[str, tuple[OpenedSession, Runs | None]] = {}
         tried = dict(self.choice.tried)
         for name in self._names:
             try:
@@ -252,7 +275,7 @@ class Session:
                     runs = self._runs
                 else:
                     opened = open_best(self._source, name, self._threads, self.graph)
-                    runs = self._device_runs(opened) if name == "webgpu" else None
+                    runs = self._device_runs(opened, name)
                 self._timed(opened, runs, given)
                 best = min(self._timed(opened, runs, given) for _ in range(rounds))
             except Exception as error:
@@ -267,7 +290,7 @@ class Session:
         return self.choice
 
     def _timed(
-        self, opened: OpenedSession, runs: DeviceRuns | None, given: Mapping[str, NDArray]
+        self, opened: OpenedSession, runs: Runs | None, given: Mapping[str, NDArray]
     ) -> float:
         start = time.perf_counter()
         if runs is not None:
@@ -287,7 +310,7 @@ class Session:
             budget.check_deadline("predict")
             raise ModelError(f"predict: {self.title} failed: {first_line(error)}") from None
 
-    def _known(self, port: Port, given: Mapping[str, NDArray]) -> tuple[int, ...] | None:
+    def _known(self, port: Port, given: Mapping[str, Tensor]) -> tuple[int, ...] | None:
         """Return the shape of an output if it is known before the run, else None."""
         if self.provider not in ("cpu", "webgpu") or not port.shape or None in port.shape[1:]:
             return None
@@ -301,7 +324,7 @@ class Session:
             first = same[0]
         return (first, *(n or 0 for n in port.shape[1:]))
 
-    def _check_memory(self, given: Mapping[str, NDArray]) -> None:
+    def _check_memory(self, given: Mapping[str, Tensor]) -> None:
         """Raise MemoryLimitExceeded if the known tensors of a run need more than a limit leaves."""
         count = sum(array.nbytes for array in given.values())
         for port in self.outputs:
@@ -310,7 +333,7 @@ class Session:
                 count += math.prod(shape) * np.dtype(port.dtype).itemsize
         memory.check(count, f"predict: {self.title}")
 
-    def _check(self, given: Mapping[str, NDArray]) -> None:
+    def _check(self, given: Mapping[str, Tensor]) -> None:
         if given.keys() != self._names_in:
             raise ModelError(
                 f"predict: the inputs of {self.title} must be {', '.join(map(str, self.inputs))}, "
@@ -323,9 +346,10 @@ class Session:
                     f"predict: input of {self.title} must be {port}, got shape {array.shape}. Pass "
                     "a tensor of that shape, or a picture."
                 )
-            if port.dtype is not None and array.dtype != port.dtype:
+            dtype = NUMPY[array.dtype] if isinstance(array, Buffer) else array.dtype
+            if port.dtype is not None and dtype != port.dtype:
                 raise DtypeMismatch(
-                    f"predict: input of {self.title} must be {port}, got {array.dtype}. "
+                    f"predict: input of {self.title} must be {port}, got {dtype}. "
                     f"Convert it: x.astype('{np.dtype(port.dtype).name}')."
                 )
 

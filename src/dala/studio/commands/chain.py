@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dala.arguments import Flag
 from dala.errors import ParameterError
+from dala.extensions import write_whole
 from dala.media.filters.sizes import takes_size, turned
-from dala.media.parts import PartFile
 from dala.shaders.files import SUFFIXES
 from dala.studio.cards.card import KINDS, Card, new_card, suffix_of, with_text
 from dala.studio.cards.kernels import compile_kernel
@@ -134,9 +133,7 @@ def kernel_save(request: PageRequest) -> JsonObject:
     suffix = suffix_of(card.text)
     if target.name.suffix not in (SUFFIXES if suffix in SUFFIXES else (".py",)):
         request.fail("path", f"the name of a {suffix} file")
-    with PartFile(Path(target)) as part:
-        part.path.write_text(card.text, encoding="utf-8")
-        part.complete()
+    write_whole(target, card.text.encode())
     request.session.own(target.name)
     _put(tab, number, replace(card, path=str(target.name)))
     tab.dirty = False

@@ -121,9 +121,10 @@ class Rendering:
 
     def _store(self, pixels: NDArray) -> None:
         from dala.media.files import store
+        from dala.media.pictures.filtering import LOSSY
 
         quality = self.options.get("quality", _QUALITY)
-        lossy = self.target.suffix.lower() in (".jpg", ".jpeg", ".webp", ".avif")
+        lossy = self.target.suffix.lower() in LOSSY
         if pixels.dtype != np.uint8:
             pixels = rgba8(pixels)
         store(self.target, pixels, {"quality": int(quality)} if lossy else {}, background="white")

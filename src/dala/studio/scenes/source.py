@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from dala.budget import Limits
 from dala.errors import DalaError, ParameterError
+from dala.extensions import write_whole
 from dala.media.filters.sizes import with_size
 from dala.media.frame import Frame
-from dala.media.parts import PartFile
 from dala.media.scene.file.load import MAX_BYTES, load_scene, read
 from dala.media.scene.file.schema import newest
 from dala.media.scene.nodes.effect import EffectNode
@@ -228,9 +228,7 @@ class SceneFile(StudioSource):
             text, data = patched(text, data, moved), moved
         if len(text) > MAX_BYTES:
             raise ParameterError("scene_save: the scene is too large.")
-        with PartFile(Path(target)) as part:
-            part.path.write_text(text, encoding="utf-8")
-            part.complete()
+        write_whole(target, text.encode())
         self.title, self.path = new.name, str(new)
         self._text, self._saved, self._compared = text, data, None
         self.document = rebased(self.document, old, new.parent)

@@ -144,12 +144,17 @@ def gpus() -> tuple[list[Adapter], str]:
 
 
 def describe(adapter: Adapter) -> str:
-    """Return an adapter's name, kind and interface for a message."""
-    return f"{adapter.name}, {adapter.kind} GPU through {adapter.backend}"
+    """Return an adapter's name, kind and interface for a message, and what it is preferred to."""
+    found = f"{adapter.name}, {adapter.kind} GPU through {adapter.backend}"
+    others = [a.id for a in adapters() if a.name == adapter.name and a.backend != "CUDA"]
+    if adapter.backend != "CUDA" or not others:
+        return found
+    return f"{found}, which copies faster than Vulkan and shares memory ({others[0]} has Vulkan)"
 
 
-def _rank(adapter: Adapter) -> int:
-    return _KINDS.index(adapter.kind) if adapter.kind in _KINDS else len(_KINDS)
+def _rank(adapter: Adapter) -> tuple[int, bool]:
+    kind = _KINDS.index(adapter.kind) if adapter.kind in _KINDS else len(_KINDS)
+    return kind, adapter.backend != "CUDA"
 
 
 def _version(package: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,14 +61,13 @@ class FrameMemory:
         again = self.frame < 0 or moment.frame < self.frame
         return moment._replace(frame=0 if again else moment.frame - self._first)
 
-    def begin(self, frame: int, pipelines: Iterable[Pipeline]) -> None:
+    def begin(self, frame: int, pipeline: Pipeline) -> None:
         """Turn to a frame: the same one again, a later one, or the first after a step back."""
         if self.frame < 0 or frame < self.frame:
             self._first = frame
         if 0 <= self.frame < frame:
             for pair in self._pairs.values():
-                for pipeline in pipelines:
-                    pipeline.swap(*pair)
+                pipeline.swap(*pair)
                 pair.reverse()
         elif frame < self.frame:
             for pair in self._pairs.values():
@@ -222,7 +221,7 @@ class ProgramState(Closing):
             if p.params != old.params:
                 pipeline.set_params(number, **p.params)
         self._plan = plan
-        self._memory.begin(moment.frame, [pipeline])
+        self._memory.begin(moment.frame, pipeline)
         given = dict(zip(self._names, inputs, strict=True)) | {"": output}
         for name in self._names:  # one buffer for two inputs: each needs its own
             if any(given[n] is given[name] for n in self._names if n < name):

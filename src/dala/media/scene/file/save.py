@@ -15,10 +15,10 @@ import numpy as np
 
 from dala.arguments import checked_path, refuse_folder
 from dala.errors import SceneFileError
+from dala.extensions import write_whole
 from dala.gpu.compute import Buffer
 from dala.gpu.paint import Gradient
 from dala.gpu.path import Path as DrawnPath
-from dala.media.parts import PartFile
 from dala.media.scene.file import record as files
 from dala.media.scene.file.follows import save_follow
 from dala.media.scene.file.schema import VERSION
@@ -63,9 +63,7 @@ def save_scene(scene: Scene, path: PathLike) -> None:
             f"Scene.save: the folder '{target.parent}' does not exist. Create it first."
         )
     text = format_json(scene_to_dict(scene, base=target.resolve().parent, name=target.name))
-    with PartFile(target) as part:
-        part.path.write_text(text + "\n", encoding="utf-8")
-        part.complete()
+    write_whole(target, f"{text}\n".encode())
 
 
 def scene_to_dict(

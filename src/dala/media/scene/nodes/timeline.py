@@ -22,11 +22,8 @@ from dala.media.scene.nodes.properties import Argument
 from dala.media.sources.clip import POLICIES
 from dala.media.sources.seconds import Moment, seconds_of
 from dala.media.transitions.spec import Transition
+from dala.media.video.suffixes import is_still
 
-#: Suffixes of files that are one picture.
-PICTURES: Final = (
-    ".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".avif", ".heic", ".svg",
-)  # fmt: skip
 #: Types whose content is fitted into the timeline's picture, unless the call says where it is.
 _FITTED: Final = ("video", "image", "scene")
 _PLACED: Final = frozenset(
@@ -405,7 +402,7 @@ def kind_of(clip: t.NodeArgument) -> tuple[str, str]:
     color = isinstance(clip, str) and t.is_color_name(clip) and not os.path.exists(clip)
     if color or (isinstance(clip, tuple) and numbers and len(clip) in (3, 4)):
         return "overlay", "color"
-    named = isinstance(clip, str | os.PathLike) and os.fspath(clip).lower().endswith(PICTURES)
+    named = isinstance(clip, str | os.PathLike) and is_still(clip)
     array = isinstance(clip, np.ndarray) and clip.ndim in (2, 3)
     if named or array or isinstance(clip, Texture | Frame) or hasattr(clip, "getbands"):
         return "image", "image"

@@ -21,6 +21,7 @@ import numpy as np
 from dala.budget import check_deadline, checked
 from dala.media.frame import MAX_PIXELS
 from dala.media.video.streams import SharedStream
+from dala.media.video.suffixes import ANIMATED
 from dala.typing import NDArray, PathLike
 
 
@@ -196,8 +197,6 @@ def _decoded(data: bytes, picture: GifPicture) -> NDArray:
 _SHORTEST: Final = Fraction(1, 100)
 _DEFAULT_DELAY: Final = Fraction(1, 10)
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
-#: The suffixes of animated pictures that are written, and their kind.
-SUFFIXES: Final = {".gif": "gif", ".apng": "apng", ".webp": "webp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +254,7 @@ def animation_kind(path: PathLike, codec: str | None = None) -> str | None:
     suffix = Path(os.fsdecode(path)).suffix.lower()
     if codec is not None and not isinstance(codec, str):
         return None  # refused later
-    kind = "apng" if suffix == ".png" and codec == "apng" else SUFFIXES.get(suffix)
+    kind = "apng" if suffix == ".png" and codec == "apng" else ANIMATED.get(suffix)
     return kind if codec in (None, kind) else None
 
 

@@ -17,6 +17,8 @@ from dala.gpu.compute.kernel import get
 from dala.media.formats import plain
 from dala.media.frame import PLANAR, Frame
 from dala.media.hdr import Hdr, MasteringDisplay
+from dala.media.images import host_memory
+from dala.media.video.output.nvenc import gpu_picture
 from dala.media.video.source import DecodedFrame, av, ffmpeg_errors
 from dala.notices import notify
 from dala.typing import NDArray, Params
@@ -275,6 +277,7 @@ def encoded_picture(
     range: str,
     copy: bool,
     hdr: Hdr | None = None,
+    gpu: str = "",
 ) -> DecodedFrame:
     """Return a frame as a picture of PyAV.
 
@@ -286,6 +289,7 @@ def encoded_picture(
         range: of the result.
         copy: copy the frame's own memory; False borrows it where possible.
         hdr: how to code HDR; None for SDR.
+        gpu: the device in whose memory the encoder takes "nv12"; "" for the host's.
     """
     if pixel_format == PRORES and range == "limited" and frame.format in PLANAR:
         flat = frame.to("i420", matrix=matrix, range=range).numpy()
@@ -302,6 +306,8 @@ def encoded_picture(
     layout = "nv12" if pixel_format == "nv12" else "i420"
     even = _padded(frame) if frame.width % 2 or frame.height % 2 else frame
     made = even.to(layout, matrix=matrix, range=range)
+    if gpu:
+        return gpu_picture(made, gpu, copy=copy and made.pixels is frame.pixels)
     pixels = made.numpy()
     if made.pixels is frame.pixels and copy:  # the caller may change it
         pixels = pixels.copy()
@@ -329,7 +335,8 @@ def is_translucent(frame: Frame) -> bool:
     """Return whether some pixel of a frame is not opaque."""
     if frame.format != "rgba":
         return False
-    return bool(frame.numpy()[..., 3].min() < (255 if frame.dtype == "u8" else 1.0))
+    pixels = frame.pixels if host_memory(frame.pixels) is None else frame.numpy()
+    return bool(pixels[..., 3].min() < (255 if frame.dtype == "u8" else 1.0))
 
 
 def _alpha(frame: Frame, top: int) -> NDArray:

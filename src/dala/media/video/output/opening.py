@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from dala.errors import DeviceUnavailable, ParameterError
+from dala.media.video.decoding.nvdec import engine_of, options_for
 from dala.media.video.options import EncoderOptions
 from dala.media.video.source import AvObject, av, ffmpeg_message
 from dala.notices import notify
@@ -94,6 +95,8 @@ def hardware_device(kind: str | None) -> AvObject:
         return None
     from av.codec.hwaccel import HWAccel
 
+    if (engine := engine_of(kind)) is not None:
+        return HWAccel(device_type="cuda", **options_for(engine, False))
     return HWAccel(device_type=kind, allow_software_fallback=False)
 
 
@@ -147,8 +150,14 @@ class EncoderChoice:
     name: str
     options: dict[str, str]
     pixel_format: str
-    #: The kind of hardware device that frames are uploaded to by FFmpeg; None for none.
+    #: The kind of hardware device that frames are uploaded to by FFmpeg, or the device of CUDA that
+    #: has them already; None for none.
     device: str | None = None
+
+    @property
+    def gpu(self) -> str:
+        """The device of CUDA that has the frames, or ""."""
+        return self.device if self.device and self.device.startswith("cuda") else ""
 
 
 #: Tries an encoder at a size; returns why it does not open, or None if it does.
@@ -231,6 +240,20 @@ def choose_encoder(
         before = f" Tried before it: {'; '.join(tried)}." if tried else ""
         notify(f"{_CALL}: encoder 'auto' uses {chosen.name}.{before}", stacklevel=4)
     return chosen
+
+
+def on_gpu(choice: EncoderChoice, device: str, size: tuple[int, int]) -> EncoderChoice:
+    """Return how NVENC takes frames from a GPU's memory, if they are there; else the choice."""
+    layouts = ("yuv420p", "nv12")
+    nvenc = choice.name.endswith("_nvenc") and choice.pixel_format in layouts
+    if not (nvenc and device.startswith("cuda")):
+        return choice
+    made = replace(choice, pixel_format="nv12", device=device)
+    why = refusal(made, size)
+    if why is None:
+        return made
+    notify(f"{_CALL}: frames of {device} are downloaded for {choice.name}: {why}.", stacklevel=5)
+    return choice
 
 
 def hardware_choice(kind: str, codec: str, given: Mapping[str, str]) -> EncoderChoice:

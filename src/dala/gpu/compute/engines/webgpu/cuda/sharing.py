@@ -14,7 +14,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import SharedTensor, Storage
 from dala.gpu.compute.engines.webgpu.cuda import dlpack
-from dala.gpu.compute.engines.webgpu.cuda.pinned import PinnedMemory
+from dala.gpu.compute.engines.webgpu.cuda.copies.pinned import PinnedMemory
 from dala.gpu.compute.engines.webgpu.dispatcher import buffer_of
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, PoolSlot
 
@@ -116,12 +116,16 @@ def lend_tensor(
     readonly: bool,
     stream: int | None = dlpack.DEFAULT_STREAM,
     max_version: tuple[int, int] | None = None,
+    offset: int = 0,
 ) -> Any:
-    """Return a capsule of DLPack over a storage. The stream waits for our work; -1 is for none."""
+    """Return a capsule of DLPack over a storage, from a byte on.
+
+    The stream waits for our work; -1 is for none.
+    """
     stream = dlpack.DEFAULT_STREAM if stream is None else stream
     slot = engine.owner.call(_lend, engine.device, buffer_of(storage), stream)
     made = dlpack.make_capsule(
-        slot.native.address, shape, dtype, ordinal_of(engine),
+        slot.native.address + offset, shape, dtype, ordinal_of(engine),
         partial(engine.owner.post_from_finalizer, _take_back, engine.device, slot, stream),
         readonly=readonly, versioned=max_version is not None and max_version[0] >= 1,
     )  # fmt: skip
