@@ -423,6 +423,7 @@ def test_roots_of_the_whole_disk() -> None:
     assert not Roots([]).contain("/etc/passwd")
 
 
+@pytest.mark.long
 def test_s3_with_faults() -> None:
     """A server of which every third request fails: each file is written once, and read whole."""
     generator = random.Random(5)

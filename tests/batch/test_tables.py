@@ -315,6 +315,7 @@ def test_estimates_of_scale() -> None:
 
 
 # the command line --------------------------------------------------------------------------------
+@pytest.mark.long
 def test_tables_on_the_command_line(
     videos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

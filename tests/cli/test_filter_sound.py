@@ -34,6 +34,26 @@ def test_sound_is_copied_unless_asked(clip, tmp_path):
     assert packets(tmp_path / "same.mp4") == packets(clip)
 
 
+def test_shaders_hear_it(clip, tmp_path):
+    """A tone as loud as it is long; a video without sound is silent."""
+    shader = tmp_path / "loud.fs"
+    shader.write_text(
+        """/*{"INPUTS": [{"NAME": "inputImage", "TYPE": "image"}, {"NAME": "wave", "TYPE": "audio"}]
+        }*/
+        void main() {
+            float most = 0.0;
+            for (int i = 0; i < 256; i++)
+                most = max(most, abs(IMG_NORM_PIXEL(wave, vec2(float(i) / 256.0, 0.5)).r - 0.502));
+            gl_FragColor = vec4(vec3(most * 8.0), 1.0);
+        }"""
+    )
+    for name, heard in ((clip, True), (clip.parent / "mute.mp4", False)):
+        works(name, tmp_path / "made.mp4", "--shader", str(shader))
+        with video.open(tmp_path / "made.mp4") as reader:
+            levels = [np.asarray(frame)[..., :3].mean() for frame in reader]
+        assert (min(levels) > 30) == heard, levels
+
+
 def test_volume(clip, tmp_path):
     works(clip, tmp_path / "loud.mp4", "--invert", "--volume", "4")
     works(clip, tmp_path / "quiet.mkv", "--invert", "--volume=-6dB")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import threading
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from dala.cli import main
+from dala.cli.traces.watching import Watching
 from dala.media import video
 from dala.trace.recorder import tracer
 from tests.media.live.receivers import levels
@@ -30,6 +32,17 @@ def test_a_video(clip, tmp_path, capsys):
     found = levels(out / "live.m3u8")
     assert found == pytest.approx([215] * len(found), abs=3)
     assert f"{out}/live.m3u8: {len(found)} frames in" in capsys.readouterr().out
+
+
+def test_metrics_are_for_programs_that_name_this_machine(capsys):
+    """A page whose name leads here asks with its own name."""
+    with Watching(False, "127.0.0.1:0"):
+        place = re.search(r"http://(\S+)/metrics", capsys.readouterr().err)[1]
+        for host, status in ((place, 200), ("localhost", 200), ("evil.example", 404)):
+            asked = http.client.HTTPConnection(place, timeout=20)
+            asked.request("GET", "/metrics", headers={"Host": host})
+            assert asked.getresponse().status == status
+            asked.close()
 
 
 def test_a_camera_for_a_time(tmp_path, capsys):

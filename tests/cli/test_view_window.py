@@ -134,6 +134,7 @@ def test_not_a_terminal(photo):
     assert "needs a terminal as standard output" in done.stderr
 
 
+@pytest.mark.long
 def test_json(clip):
     done = subprocess.run(
         [sys.executable, "-m", "dala", "view", str(clip[0]), "--show", "browser", "--json",

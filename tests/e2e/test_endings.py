@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shlex
 import subprocess
 import sys
+import time
 
 import pytest
 
 from dala.cli import COMMANDS
 
 pytest.importorskip("av")
+
+from dala.media import video
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
 
 #: Arguments of each command, with FOLDER for the folder of the test. What needs weights, a window,
@@ -91,6 +96,36 @@ def test_a_hundred_kills_of_each_kind(tmp_path, capsys):
     said = ending(tmp_path, "kill", "100")
     with capsys.disabled():
         sys.stdout.write("\n" + said)
+
+
+SENDS = """
+import sys, numpy as np
+from dala.media import live
+with live.open(sys.argv[1], (64, 48), fps=50) as sink:
+    print("sends", flush=True)
+    while True:
+        sink.write(np.zeros((48, 64, 3), np.uint8))
+"""
+
+
+@pytest.mark.long
+def test_playlists_of_killed_processes(tmp_path):
+    """At any moment, each segment that the playlist lists is there and decodes."""
+    listed, moments = 0, random.Random(3)
+    for n in range(20):
+        out = tmp_path / str(n)
+        with subprocess.Popen([sys.executable, "-c", SENDS, out], stdout=subprocess.PIPE) as sends:
+            sends.stdout.readline()
+            time.sleep(moments.random() * 6)
+            sends.kill()
+        for playlist in out.glob("*.m3u8"):
+            lines = playlist.read_text().splitlines()
+            assert lines[0] == "#EXTM3U"
+            for name in (line for line in lines if line and line[0] != "#"):
+                listed += 1
+                with video.open(out / name, device="cpu") as segment:
+                    assert next(iter(segment)).width == 64
+    assert listed > 10
 
 
 def mounting(folder):

@@ -26,6 +26,7 @@ def here(tmp_path, monkeypatch):
         yield
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_picture_is_the_stored_one(name):
     made = gallery.small(name).astype(int)

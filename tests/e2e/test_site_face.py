@@ -109,6 +109,7 @@ def test_search_finds_what_people_look_for(site, browser):
     page.close()
 
 
+@pytest.mark.long
 def test_pages_fit_a_phone_and_the_dark(site, browser):
     context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
     page = context.new_page()

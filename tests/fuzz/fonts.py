@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 
 def small_font(*, variable: bool) -> bytes:
@@ -44,6 +45,10 @@ def small_font(*, variable: bool) -> bytes:
     }  # fmt: skip
     if not variable:
         del tables[b"fvar"]
+    return _font(tables)
+
+
+def _font(tables: dict[bytes, bytes]) -> bytes:
     place = 12 + 16 * len(tables)
     head = struct.pack(">I4H", 0x10000, len(tables), 128, 3, 16 * len(tables) - 128)
     body = b""
@@ -51,6 +56,47 @@ def small_font(*, variable: bool) -> bytes:
         head += tag + struct.pack(">3I", 0, place + len(body), len(data))
         body += data + bytes(-len(data) % 4)
     return head + body
+
+
+def composed(levels: int, parts: int) -> bytes:
+    """Return a font whose letter "A" is composed of glyphs that are composed of others, and so on.
+
+    Each of them has so many parts, all the same one; the last glyph is empty.
+    """
+    count, font = levels + 2, small_font(variable=False)
+    tables = dict(_tables(font))
+    glyphs = [tables[b"glyf"][: len(tables[b"glyf"]) // 2]]
+    for level in range(levels):
+        made = struct.pack(">5h", -1, 0, 0, 9, 9)
+        for part in range(parts):
+            more = 0x20 * (part < parts - 1)
+            made += struct.pack(">2H2b", 2 | more, level + 2, 0, 0)
+        glyphs.append(made + bytes(-len(made) % 4))
+    ends = [0]
+    for glyph in (*glyphs, b""):
+        ends.append(ends[-1] + len(glyph))
+    tables[b"glyf"], tables[b"loca"] = b"".join(glyphs), struct.pack(f">{len(ends)}I", *ends)
+    tables[b"hmtx"] = struct.pack(">2H", 500, 50) * count
+    tables[b"hhea"] = tables[b"hhea"][:-2] + struct.pack(">H", count)
+    tables[b"maxp"] = struct.pack(
+        ">I14H", 0x10000, count, 4, 1, 4, 1, 1, 0, 0, 0, 0, 0, 0, parts, 0xFFFF
+    )
+    return _font(tables)
+
+
+def layered(layers: int) -> bytes:
+    """Return a font whose letter "A" is so many layers of a box, in one color."""
+    tables = dict(_tables(small_font(variable=False)))
+    tables[b"COLR"] = struct.pack(">2H2IH", 0, 1, 14, 20, layers)
+    tables[b"COLR"] += struct.pack(">3H", 1, 0, layers) + struct.pack(">2H", 1, 0) * layers
+    tables[b"CPAL"] = struct.pack(">4HIH", 0, 1, 1, 1, 14, 0) + b"\x10\x20\x30\x80"
+    return _font(tables)
+
+
+def _tables(font: bytes) -> Iterator[tuple[bytes, bytes]]:
+    for n in range(struct.unpack_from(">H", font, 4)[0]):
+        tag, _, start, size = struct.unpack_from(">4s3I", font, 12 + 16 * n)
+        yield tag, font[start : start + size]
 
 
 def collection(font: bytes) -> bytes:

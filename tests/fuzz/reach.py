@@ -59,6 +59,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "svg": ("dala.media.pictures.svg",),
     "paths": ("dala.gpu.path.svg", "dala.gpu.path.shapes"),
     "events": ("dala.gpu.input.events", "dala.gpu.input.inbox"),
+    "traces": ("dala.trace.export", "dala.trace.report", "dala.trace.path"),
     "records": ("dala.batch.storage.records", "dala.batch.manifest"),
 }  # fmt: skip
 

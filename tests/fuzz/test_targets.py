@@ -40,6 +40,7 @@ def test_mutated_inputs(name):
     assert found.count("refused") > 2
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", NAMES)
 def test_edited_inputs(name):
     """By Hypothesis, which finds the smallest edit that fails."""

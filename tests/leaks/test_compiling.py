@@ -129,6 +129,7 @@ def test_kernels_of_many_names_are_freed(engine_id, monkeypatch):
             Kernel.unregister(name)
 
 
+@pytest.mark.third
 def test_names_of_dropped_kernels_are_forgotten(engine_id, monkeypatch):
     """Each name kept its text, seven objects, for good."""
     monkeypatch.setattr(kernels._custom, "_most", KEPT)

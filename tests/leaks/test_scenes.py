@@ -276,6 +276,7 @@ print(*grown(1920, 1080, (640, 360), step))
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not os.path.exists(STATM), reason="the kernel's count of memory is Linux's")
 @pytest.mark.parametrize("step", [200, 10])
 def test_memory_of_a_scene(step):

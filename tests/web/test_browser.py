@@ -43,6 +43,7 @@ def test_chains_give_the_desktops_result(web: WebPage, name: str) -> None:
         assert made.plan.dispatches == 1
 
 
+@pytest.mark.third
 @pytest.mark.parametrize(
     ("name", "params"),
     [
@@ -320,6 +321,7 @@ def test_page_and_its_controls(web: WebPage, shown: str) -> None:
     assert pixel(page) == pytest.approx([226, 26, 26, 255], abs=1)
 
 
+@pytest.mark.long
 def test_page_opens_pictures_and_the_camera(web: WebPage, shown: str) -> None:
     page = web.goto(shown)
     picture = np.full((20, 30, 4), (0, 100, 0, 255), np.uint8)

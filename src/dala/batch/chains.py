@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, cast
 
 import numpy as np
 
-from dala.arguments import Items
+from dala.arguments import Items, Settings
 from dala.batch import storage
 from dala.batch.tasks import Json, JsonObject, object_of, text_of
 from dala.errors import ParameterError
@@ -89,9 +89,8 @@ def pack_chain(chain: Sequence[ChainItem], keep: Keep, call: str) -> list[Json]:
 
 def _packed(item: ChainItem, origin: str, keep: Keep) -> JsonObject:
     what, params = item if isinstance(item, tuple | list) and len(item) == 2 else (item, {})
-    if not isinstance(params, Mapping):
-        raise ParameterError.invalid(origin, "parameters", "a dict", params)
-    given = {str(key): value for key, value in params.items() if value is not None}
+    params = Settings("a dict").check(origin, "parameters", params)
+    given = {key: value for key, value in params.items() if value is not None}
     if what == BACKGROUND:
         return {"filter": BACKGROUND, "params": _values(BACKGROUND, given, origin, keep)}
     runnable = _runnable(what, origin)

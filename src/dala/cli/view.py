@@ -215,13 +215,8 @@ def _play(
 def _rgba(frame: Frame | PillowImage) -> NDArray:
     """Return a Frame or a Pillow image as (height, width, 4) of u8."""
     from dala.media import Frame
+    from dala.media.pictures.pixels import rgba
 
     made = frame if isinstance(frame, Frame) else Frame.from_array(frame, device="cpu")
     pixels = made.picture()
-    if pixels.ndim == 3 and pixels.shape[2] == 4:
-        return pixels
-    import numpy as np
-
-    shown = np.full((*pixels.shape[:2], 4), 255, np.uint8)
-    shown[..., :3] = pixels[..., None] if pixels.ndim == 2 else pixels
-    return shown
+    return pixels if pixels.shape[2:] == (4,) else rgba(pixels, None)

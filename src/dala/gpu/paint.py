@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
-from dala.arguments import items_of
+from dala.arguments import Flag, items_of
 from dala.errors import ParameterError
 from dala.gpu.color import rgba_of
 from dala.gpu.command import encode_load_gradient
@@ -76,9 +76,7 @@ class Gradient:
         spreads.place(call, "spread", spread, ParameterError)
         spaces.place(call, "space", space, ParameterError)
         self.spread, self.space = spread, space
-        if not isinstance(dither, bool):
-            raise ParameterError.invalid(call, "dither", "True or False", dither)
-        self.dither = dither
+        self.dither = Flag().check(call, "dither", dither)
 
     @property
     def key(self) -> Hashable:

@@ -13,6 +13,7 @@ from dala.media import images
 from dala.media.filters.declarations import declared
 from dala.media.filters.plans import plan, run_on
 from dala.media.frame import Frame
+from dala.media.pictures.pixels import as_bytes, rgba
 from dala.typing import ImageLike, NDArray, PathLike
 
 
@@ -24,16 +25,11 @@ def picture_of(value: ImageLike | PathLike, call: str) -> NDArray:
     """
     if isinstance(value, (str, os.PathLike)):
         value = Frame.open(value)
-    pixels = np.asarray(images.check_pixels(images.read(value, None, None, call).pixels, call))
-    if pixels.dtype != np.uint8:
-        pixels = np.floor(np.clip(pixels.astype(np.float64), 0, 1) * 255 + 0.5).astype(np.uint8)
+    given = images.check_pixels(images.read(value, None, None, call).pixels, call)
+    pixels = as_bytes(np.asarray(given))
     if pixels.ndim != 3 or pixels.shape[2] not in (1, 3, 4):
         raise ParameterError.invalid(call, "picture", "a picture", value)
-    if pixels.shape[2] != 4:
-        made = np.full((*pixels.shape[:2], 4), 255, np.uint8)
-        made[..., :3] = pixels
-        pixels = made
-    return pixels
+    return pixels if pixels.shape[2] == 4 else rgba(pixels, None)
 
 
 def filtered(pixels: NDArray, filters: Sequence[tuple[str, dict[str, Any]]]) -> NDArray:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import numpy as np
 
 from dala import memory
-from dala.arguments import Integer, Selection, checked_path, refuse_folder, refuse_url
+from dala.arguments import Integer, Selection, Text, checked_path, refuse_folder, refuse_url
 from dala.arguments.paths import missing_file
 from dala.budget import check_deadline, checked, deadline
 from dala.errors import CommandTimeout, LimitExceeded, ParameterError
@@ -388,8 +388,7 @@ def store(
         suffix = Path(name).suffix if isinstance(getattr(stream, "name", None), str) else ""
         if format is None and not suffix:
             raise ParameterError("Frame.save: a file object needs a format, such as format='png'.")
-    if format is not None and not isinstance(format, str):
-        raise ParameterError.invalid("Frame.save", "format", "the name of a format", format)
+    Text("the name of a format").check_optional("Frame.save", "format", format)
     kind = _format(suffix if format is None else f".{format.lstrip('.')}", name)
     if stream is None:
         if not target.parent.is_dir():

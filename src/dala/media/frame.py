@@ -383,8 +383,7 @@ class Frame(FilterAdvice, Closing):
         from dala.media.files import store
         from dala.media.formats import sixteen_bits
 
-        if not isinstance(depth, int) or depth not in (8, 16):
-            raise ParameterError.invalid("Frame.save", "depth", "8 or 16", depth)
+        Selection(8, 16, expected="8 or 16").check("Frame.save", "depth", depth)
         pixels = self.picture() if depth == 8 else sixteen_bits(self)
         store(path, pixels, options, format=format, background=background)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from dala.arguments import Items
+from dala.arguments import Items, Selection
 from dala.budget import Limits
 from dala.errors import ParameterError
 from dala.gpu.compute.kernel import check_limits
@@ -107,8 +107,7 @@ def shadertoy(
     if not set(buffers or {}) <= set(_BUFFERS):
         expected = "texts of buffers 'A' to 'D'"
         raise ParameterError.invalid(call, "buffers", expected, buffers, "Write {'A': text}.")
-    if edge not in ("clamp", "repeat", "mirror"):
-        raise ParameterError.invalid(call, "edge", "'clamp', 'repeat' or 'mirror'", edge)
+    Selection("clamp", "repeat", "mirror").check(call, "edge", edge)
     pictures: dict[str, NDArray] = {}
     passes = []
     for key in (*sorted(buffers or {}), "image"):

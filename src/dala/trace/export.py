@@ -25,6 +25,8 @@ Json: TypeAlias = "dict[str, Any]"
 
 #: What the file says that it is, for ``dala why``.
 FORMAT: Final = "dala trace 1"
+#: Facts that the report calculates with.
+_NUMBERS: Final = ("at", "before_ns", "by", "delayed_ns", "due", "value")
 #: The largest file that is read.
 MOST_BYTES: Final = 2 << 30
 
@@ -131,6 +133,11 @@ def _take(event: Json, events: list[Event], threads: dict[int, dict[int, str]]) 
     end = begin + round(event.get("dur", 0) * 1000)
     args: Json = dict(event.get("args") or {})
     frame = args.pop("frame", None)
+    for key in _NUMBERS:
+        if args.get(key) is not None and not abs(args[key]) < 1 << 63:
+            raise ValueError
+    if phase == "C" and args["value"] is None:
+        raise ValueError
     stage, name = map(_plain, (event.get("cat", "counter"), args.pop("what", event["name"])))
     if stage == "done":
         name = name.removeprefix("done ")

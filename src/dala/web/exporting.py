@@ -29,6 +29,7 @@ from dala.media.filters.pipeline import FramePipeline
 from dala.media.filters.plans import Filter
 from dala.media.images import read
 from dala.media.parts import write_folder
+from dala.media.pictures.pixels import as_bytes
 from dala.png import encode_png
 from dala.typing import ImageLike, NDArray, PathLike
 from dala.web.controls import Ranges, check_ranges
@@ -107,8 +108,7 @@ def _result(picture: PageImage, source: FilterSource, device: str) -> NDArray:
 
 
 def _encoded(pixels: NDArray) -> PageImage:
-    if pixels.dtype != np.uint8:
-        pixels = (np.clip(np.nan_to_num(pixels), 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
+    pixels = as_bytes(pixels)
     opaque = pixels.ndim == 2 or pixels.shape[2] < 4 or bool((pixels[..., 3] == 255).all())
     if not opaque or find_spec("PIL") is None:
         return PageImage(encode_png(pixels), "png")

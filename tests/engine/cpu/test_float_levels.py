@@ -37,6 +37,7 @@ def test_levels_with_fused_operations_are_equal(step):
         assert not wrong, f"{level.label}: {len(wrong)} of {len(first)}: {wrong[:20]}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", STEPS)
 def test_one_thread_equals_many(step):
     """The order of sums is that of the shapes."""

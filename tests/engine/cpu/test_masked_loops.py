@@ -184,3 +184,41 @@ def endless(px: Pixel):
     with pytest.raises(CommandTimeout), dala.limits(time=0.2):
         made("cpu", endless, array, "u8")
     assert time.monotonic() - begin < 5
+
+
+SAMPLED = kernel("""
+def f(img: Image, *, a=0.9, b=0.4, c=-7.5):
+    y, x = position()
+    u, v = a * x - b * y + c, b * x + a * y + c * 0.5
+    return img.sample(u, v) * 0.5 + img.sample(v, u, edge="mirror") * 0.5
+""")
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (2, 2, 4),
+        (9, 37, 4),
+        (40, 70, 4),
+        (2, 2, 3),
+        (9, 37, 3),
+        (40, 70, 3),
+        (1, 9, 4),
+        (9, 1, 4),
+        (1, 1, 4),
+    ],
+)
+@pytest.mark.parametrize(
+    "turn", [(0.9, 0.4, -7.5), (1.0, 0.0, 0.25), (-3e9, 1e9, 5.0), (0.0, 0.0, 1e30)]
+)
+def test_samples(shape, turn):
+    """Four pixels at a time, also where they cross the edges, and of images of one row."""
+    assert "load i64" in SAMPLED.source("llvm")
+    array = np.random.default_rng(7).integers(0, 256, shape, np.uint8)
+    params = dict(zip("abc", turn, strict=True))
+    found = []
+    for device in ("cpu", "reference"):
+        out = buffer_zeros(shape, "u8", device=device)
+        SAMPLED.run([from_array(array, device=device)], out, params)
+        found.append(out.numpy())
+    assert np.array_equal(*found)

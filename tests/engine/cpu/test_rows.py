@@ -42,6 +42,7 @@ shapes = st.tuples(
 
 
 # programs ---------------------------------------------------------------------------------------
+@pytest.mark.third
 @pytest.mark.parametrize("name", SOURCES)
 def test_programs(name, monkeypatch):
     monkeypatch.setattr(cpu, "SPECIALIZE_ROWS_NS", 0.0)

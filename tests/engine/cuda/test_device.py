@@ -14,8 +14,9 @@ from dala.errors import DeviceLostError
 from dala.gpu import compute
 from dala.gpu.compute import Pipeline, Pixel, f32, kernel
 from dala.gpu.compute.engines import devices
-from dala.gpu.compute.engines.webgpu.cuda import adapters, pinned
-from dala.gpu.compute.engines.webgpu.cuda.api import PARAMETER_BYTES
+from dala.gpu.compute.engines.webgpu.cuda import adapters
+from dala.gpu.compute.engines.webgpu.cuda.api import PARAMETER_BYTES, CudaApi
+from dala.gpu.compute.engines.webgpu.cuda.copies import pinned
 from dala.gpu.compute.engines.webgpu.engine import WebGPUEngine
 from tests.engine.cuda.conftest import GPU
 
@@ -278,3 +279,13 @@ def test_auto_takes_cuda_before_vulkan_and_says_why(monkeypatch):
     )
     monkeypatch.setattr(devices, "adapters", lambda: [cuda])
     assert devices.describe(cuda) == said
+
+
+def test_nothing_is_released_in_a_context_that_is_gone(monkeypatch):
+    api = object.__new__(CudaApi)
+    asked = []
+    monkeypatch.setattr(CudaApi, "_ask", lambda self, *given: asked.append(given))
+    for api._closed in (False, True):
+        for release in (api.free, api.free_host, api.release):
+            release(64)
+    assert asked == [("cuMemFree", 64), ("cuMemFreeHost", 64), ("cuEventDestroy", 64)]

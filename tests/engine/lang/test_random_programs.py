@@ -40,6 +40,7 @@ def test_random_programs(engine_id):
     every()
 
 
+@pytest.mark.third
 def test_random_programs_of_any_type(engine_id):
     """Every pair of a float and an int type that the device has."""
     dtypes = set(compute.supported_dtypes())

@@ -102,6 +102,7 @@ def layers():
     return back, source
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("blend", BLENDS)
 @pytest.mark.parametrize("linear", [0, LINEAR], ids=["srgb", "linear"])
 def test_blends_equal_the_definition(dala_device: str, blend: str, linear: int) -> None:

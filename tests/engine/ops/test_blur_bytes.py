@@ -54,6 +54,7 @@ def defined(case, number):
         return blur(pictures()[number], CASES[case][0], **CASES[case][1])
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("case", range(len(CASES)), ids=NAMES)
 def test_equal_bytes(engine_id, case):
     name, params = CASES[case]

@@ -27,6 +27,7 @@ COLORS = [
 ]  # fmt: skip
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("transfer", ["hlg", "pq"])
 def test_tone_mapped_colors_are_those_of_the_standards(engine_id, transfer):
     planes = np.array([[codes(c) for c in COLORS]])

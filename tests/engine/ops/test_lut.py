@@ -24,6 +24,7 @@ CASES = [
 ]
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("params", CASES)
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
 def test_values(engine_id, dtype, params):

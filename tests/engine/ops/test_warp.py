@@ -109,6 +109,7 @@ def at(image, x, y, method, border, fill):
     return total
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("border", BORDERS)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("channels", [1, 3, 4])

@@ -54,6 +54,7 @@ def blurred(image, radius, sigma, matrix=coarse_matrix):
     return out.reshape(image.shape)
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_values(engine_id, shape, dtype):

@@ -177,6 +177,7 @@ def test_siting_moves_chroma_by_half_a_pixel(engine_id):
 
 
 # every layout --------------------------------------------------------------------------------
+@pytest.mark.third
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     ("siting", "chroma"), [("left", "bilinear"), ("center", "bilinear"), ("left", "nearest")]

@@ -30,6 +30,7 @@ TABLE = {
     "svg": ("drawings", "SvgFiles", ""),
     "paths": ("drawings", "PathTexts", ""),
     "events": ("drawings", "PageEvents", ""),
+    "traces": ("documents", "Traces", ""),
     "records": ("documents", "Records", "PIL"),
 }
 

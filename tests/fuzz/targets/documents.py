@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 from urllib.parse import urlsplit
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from dala.png import encode_png
 from dala.studio.commands.registry import commands
 from dala.studio.session import StudioSession
 from dala.studio.viewer import Viewer
+from dala.trace.drawing import picture
+from dala.trace.export import FORMAT, write
+from dala.trace.report import TraceReport
 from dala.untrusted.address import Address
 from dala.untrusted.requests import HostRequests, OtherHost
 from dala.untrusted.secret import SecretUrl
@@ -30,6 +34,7 @@ from tests.batch.films import run_inline
 from tests.fuzz.target import Failed, Target
 from tests.fuzz.targets.texts import RICH, SCENE, material
 from tests.support.inline import InlineRunner
+from tests.support.pipeline_model import THREADS, Model
 
 #: Commands that start jobs on other threads, or ask for cameras.
 WITHOUT = ("render", "export", "cameras")
@@ -229,6 +234,39 @@ def packed(text: bytes) -> bytes:
     """Return a record of any text, with a checksum that fits."""
     plain = records.pack({})
     return plain.replace(plain[11:43], records._checksum(text))[:54] + text + b"}"
+
+
+class Traces(Target):
+    """Traces for ``dala why``: the report, and its picture."""
+
+    name = "traces"
+    words = (
+        b'"ph":"C"', b'"ph":"i"', b'"cat":"done"', b'"cat":"wait:queue"', b'"args":{"value":',
+        b'"due":', b'"by":', b'"at":', b'"before_ns":', b'"delayed_ns":', b'"frame":', b'"dur":',
+        b'"ts":', b"null", b"-1", b"1e999", b"1e300", b"NaN", b'"x"', b"[]", b"{}", b"true",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self._file = Path(tempfile.mkdtemp(prefix="dala-fuzz-trace-"), "run.json")
+
+    def seeds(self) -> list[bytes]:
+        made = []
+        for frames in (2, 6):
+            write(self._file, Model(1).run(frames), THREADS, {})
+            made.append(self._file.read_bytes())
+        facts = {"due": 5, "by": 12, "at": 4000, "before_ns": 9, "delayed_ns": 3, "value": 1}
+        event = {"pid": 100, "tid": 12, "ts": 1, "name": "dropped: a", "args": facts}
+        more = [{**event, "ph": "C"}, {**event, "ph": "X", "dur": 9, "cat": "wait:queue"}]
+        more += [{**event, "ph": "i", "cat": "done", "ts": 9 * n} for n in range(3)]
+        text = json.dumps({"otherData": {"format": FORMAT}, "traceEvents": more})
+        return [*made, text.encode()]
+
+    def read(self, data: bytes) -> str:
+        self._file.write_bytes(data)
+        report = TraceReport.open(self._file, tolerance=0.1)
+        json.dumps(report.json(), allow_nan=False)
+        ElementTree.fromstring(picture(report))
+        return str(report)
 
 
 class Addresses(Target):

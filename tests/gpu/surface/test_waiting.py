@@ -174,6 +174,7 @@ def test_many_threads_draw_and_wait():
         assert s.errors == []
 
 
+@pytest.mark.long
 def test_waiting_is_not_starved_by_threads_that_draw():
     with create_surface(64, 64) as s:
         stop = threading.Event()

@@ -64,6 +64,7 @@ def assert_equal(name: str, got: np.ndarray, want: np.ndarray) -> None:
         )
 
 
+@pytest.mark.third
 @pytest.mark.parametrize("name", SCENES)
 def test_scene_matches_the_stored_picture(engine_id: str, name: str) -> None:
     """If one is changed on purpose: python -m tests.media.scene.scene_pictures, and look at it."""

@@ -15,6 +15,7 @@ from dala.media.text.fonts import faces as fonts
 from dala.media.text.fonts import scan as fonts_scan
 from dala.media.text.text import TextStyle, set_text
 from dala.notices import MediaNotice
+from tests.fuzz.fonts import composed, layered
 
 pytest.importorskip("freetype")
 pytest.importorskip("font_source_sans_pro")
@@ -205,6 +206,31 @@ def test_file_that_is_not_a_font(tmp_path: pathlib.Path) -> None:
     other.write_bytes(b"GIF89a and so on")
     with pytest.raises(ParameterError, match="not a TrueType or OpenType font"):
         set_text("a", TextStyle(font=other))
+
+
+COMPOSED = [(2000, 1), (60_000, 1), (6, 60)]
+
+
+@pytest.mark.parametrize(("levels", "parts"), COMPOSED, ids=["deep", "deeper", "wide"])
+def test_letters_composed_of_too_many_are_refused(levels, parts, tmp_path: pathlib.Path) -> None:
+    """FreeType composed them on the stack until the process crashed, or took 2 GB."""
+    (tmp_path / "a.ttf").write_bytes(composed(levels, parts))
+    with pytest.raises(ParameterError, match="invalid composite glyph"):
+        set_text("A", TextStyle(font=tmp_path / "a.ttf", size=20))
+
+
+def test_letters_of_too_many_layers_are_refused(tmp_path: pathlib.Path) -> None:
+    """65,000 took more than 40 s at a size of 1,000, in one call of FreeType."""
+    for layers in (65_000, 200):
+        (tmp_path / f"{layers}.ttf").write_bytes(layered(layers))
+    with pytest.raises(ParameterError, match="invalid composite glyph"):
+        set_text("A", TextStyle(font=tmp_path / "65000.ttf", size=100))
+    assert np.ptp(set_text("A", TextStyle(font=tmp_path / "200.ttf", size=20)).pixels) > 0
+
+
+def test_letters_composed_of_some_are_drawn(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a.ttf").write_bytes(composed(3, 9))
+    set_text("A", TextStyle(font=tmp_path / "a.ttf", size=20))
 
 
 def test_damaged_fonts_never_crash(tmp_path: pathlib.Path) -> None:

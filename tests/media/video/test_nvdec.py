@@ -75,40 +75,9 @@ def test_planes_equal_those_of_the_host(device, layout, range):
         assert np.array_equal(joined.numpy(), wanted.numpy())
 
 
-@pytest.mark.parametrize("size", [(95, 64), (96, 63), (95, 63)])
-@pytest.mark.parametrize("layout", ["nv12", "p010le"])
-def test_odd_sizes_stay_on_the_gpu(device, layout, size):
-    """The memory of the decoder has even sizes; what is in the last row or column is not shown."""
-    frame, colors = decoded(layout, size), color.ColorInfo()
-    assert nvdec.on_host(frame, always=False) is frame
-    before = device.stats()
-    made = color.to_rgba(color.planes_of(frame, colors, device.id), colors, device.id)
-    after = device.stats()
-    assert [after[k] - before[k] for k in ("uploaded_bytes", "downloaded_bytes")] == [0, 0]
-    wanted = color.to_rgba(color.planes_of(frame.host, colors), colors, "cpu")
-    assert np.array_equal(made.numpy(), wanted.numpy())
-
-
-def test_frames_that_are_as_large_as_the_memory_are_cut(device):
-    """FFmpeg gives VP9 of 95x63 on NVDEC as frames of 96x64."""
-    frame, colors = decoded("nv12"), color.ColorInfo()
-    context = av.CodecContext.create("vp9", "r")
-    for wanted in ((63, 95), (64, 96), (63, 96)):
-        context.height, context.width = wanted
-        size = nvdec.shown_size(frame, context)
-        assert size == wanted
-        made = color.to_rgba(color.planes_of(frame, colors, device.id, size), colors, device.id)
-        whole = color.to_rgba(color.planes_of(frame.host, colors), colors, "cpu").numpy()
-        assert np.array_equal(made.numpy(), whole[: wanted[0], : wanted[1]])
-    context.height = 30  # the decoder is ahead, where the size is another
-    assert nvdec.shown_size(frame, context) == (64, 96)
-    assert nvdec.shown_size(frame.host, context) == (64, 96)
-
-
 @pytest.mark.parametrize("layout", ["nv12", "p010le", "yuv444p16le"])
-@pytest.mark.parametrize("size", [(96, 64), (95, 63)])
-def test_deep_planes_equal_those_of_the_host(device, layout, size):
-    frame, colors = decoded(layout, size), color.ColorInfo()
+def test_deep_planes_equal_those_of_the_host(device, layout):
+    frame, colors = decoded(layout), color.ColorInfo()
     here, there = deep.deep_planes(frame, colors, device.id), deep.deep_planes(frame.host, colors)
     for one, other in zip(here.arrays, there.arrays, strict=True):
         assert np.array_equal(np.asarray(one), other)
@@ -179,6 +148,19 @@ def test_what_nvdec_leaves_to_the_cpu_is_said(device, clip, monkeypatch):
     said = "NVDEC does not decode such a video"
     with pytest.warns(UserWarning, match=said), video.open(clip, device="cuda:7") as reader:
         assert {frame.device for frame in reader} == {"cuda:7"}
+
+
+def test_odd_sizes_are_left_to_the_cpu(device, tmp_path, monkeypatch):
+    from dala.media.video.decoding.input import VideoInput
+
+    monkeypatch.setattr(VideoInput, "_hardware", lambda self: None)
+    monkeypatch.setattr(VideoInput, "_pick", lambda self: self.container.streams.video[0])
+    path = tmp_path / "odd.mkv"
+    with video.write(path, fps=24, codec="ffv1", device="cpu") as sink:
+        sink.write(np.zeros((63, 95, 3), np.uint8))
+    said = "as NVDEC cannot: the colors of odd sizes are wrong"
+    with pytest.warns(UserWarning, match=said), video.open(path, device="cuda:7") as reader:
+        assert next(reader).pixels.shape == (63, 95, 4)
 
 
 def test_frames_are_downloaded_to_be_deinterlaced(device, clip, monkeypatch):

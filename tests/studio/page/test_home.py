@@ -167,6 +167,7 @@ def test_a_late_reply_closes_only_its_own_dialog(picture: Driver, chromium: obje
         expect(page.get_by_test_id("palette-search")).to_have_value("noir")
 
 
+@pytest.mark.long
 def test_render_shows_progress_and_is_cancelled(page: Driver) -> None:
     page.studio.do("open", camera="test")
     page.wait_frames()
@@ -181,6 +182,7 @@ def test_render_shows_progress_and_is_cancelled(page: Driver) -> None:
     expect(page.page.get_by_role("status").filter(has_text="cancelled")).to_be_visible()
 
 
+@pytest.mark.long
 def test_chain_is_exported_as_a_web_page(
     inverted: Driver, chromium: Browser, tmp_path: Path
 ) -> None:

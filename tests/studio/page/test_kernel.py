@@ -54,6 +54,7 @@ def test_mistake_is_underlined_and_the_last_good_kernel_runs(picture: Driver) ->
     expect(page.get_by_test_id("editor").locator(".cm-diagnostic")).to_contain_text("amount")
 
 
+@pytest.mark.long
 def test_completion_and_documentation(picture: Driver) -> None:
     page = picture.page
     picture.add("new kernel")

@@ -210,6 +210,7 @@ def test_dropped_nonsense_is_reported(page: Driver) -> None:
     expect(page.page.get_by_test_id("tab")).to_have_count(0)
 
 
+@pytest.mark.long
 def test_tabs_are_switched_and_closed(picture: Driver) -> None:
     page = picture.page
     frames = picture.frames()

@@ -46,6 +46,7 @@ def test_tree_selects_hides_orders_and_removes(scene: Driver) -> None:
     expect(rows).to_have_text(["box", "title"])
 
 
+@pytest.mark.long
 def test_node_is_dragged_on_the_picture(scene: Driver) -> None:
     page = scene.page
     scene.wait_pixel(0.25, 0.45, RED)

@@ -21,6 +21,7 @@ def gray(seconds: float) -> tuple[int, int, int]:
     return (level, level, level)
 
 
+@pytest.mark.long
 def test_steps_and_seeks_show_their_frames(moving: Driver) -> None:
     page = moving.page
     clock = page.get_by_test_id("clock")

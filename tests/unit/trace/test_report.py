@@ -152,6 +152,11 @@ def test_traces_of_strangers(tmp_path):
     with pytest.raises(ParameterError, match="is no trace of Dala"):
         TraceReport.open(path)
 
+    for facts in ({"value": "many"}, {"value": None}, {"due": [1]}, {"due": 10**400}, {"by": "x"}):
+        path = changed(tmp_path / "run.json", lambda event, facts=facts: event.update(args=facts))
+        with pytest.raises(ParameterError, match="is no trace of Dala"):
+            TraceReport.open(path)
+
     def renamed(event):
         event["name"] = event["name"] if event["ph"] == "M" else "\x1b[2J\ud800"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain as joined
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dala import forks
 from dala.cli.common import chain, inputs
 from dala.cli.common.arguments import Report
-from dala.errors import ParameterError, VideoError, counted
+from dala.errors import DalaError, ParameterError, VideoError, counted
 from dala.media.pictures.options import PictureOptions
 from dala.media.progress import Progress
 from dala.media.video.options import DecodeOptions, EncodeOptions, FilterOptions
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 #: The options of ``video.write`` that the command has besides those of filtering.
 ENCODE: Final = ("alpha", "retime", "loop", "device")
+
+
+#: Seconds of a frame's own sound that a shader hears; frames need not say how long they are shown.
+_AHEAD: Final = 1 / 30
 
 
 class Work(NamedTuple):
@@ -153,8 +157,13 @@ def _start(
         # Its bytes are kept, as the sound is read apart from the pictures.
         pipe = held.enter_context(Path(name).open("rb"))  # noqa: SIM115 - entered, on this line
         given = source_of(pipe)
+    heard = _heard(name, filters, held)
     with forks.pool(1, "dala-video") as other:
-        making = other.submit(VideoChain, filters, device=device, range="limited")
+        # What a shader hears belongs to one frame at a time.
+        workers = None if heard is None else 1
+        making = other.submit(
+            VideoChain, heard or filters, device=device, range="limited", workers=workers
+        )
         try:
             fields = "auto" if options.deinterlace else None
             decoding = DecodeOptions.of(options, deinterlace=fields, device=device, threads=0)
@@ -164,6 +173,33 @@ def _start(
         finally:
             stages = held.enter_context(making.result())
     return source, stages
+
+
+def _heard(
+    name: str, filters: Sequence[chain.Link], held: ExitStack
+) -> Callable[[Frame], Sequence[chain.Link]] | None:
+    """Return a function that lets shaders hear the video's sound up to a frame; None without."""
+    from dala.cli.common.kernels import Heard
+    from dala.gpu.compute.passes.program import KernelProgram
+
+    listening = [f for f, _ in filters if isinstance(f, KernelProgram) and f.sounds]
+    if not listening or not Path(name).is_file():
+        return None
+    try:
+        sound = Heard(name, held)
+    except DalaError:  # it has none
+        return None
+
+    for program in listening:  # other commands of this process may use them
+        held.callback(program.hear, (0.0,))
+
+    def filters_of(frame: Frame) -> Sequence[chain.Link]:
+        samples = sound.at(float(frame.time or 0) + _AHEAD)
+        for program in listening:
+            program.hear(samples)
+        return filters
+
+    return filters_of
 
 
 def _count(source: Reader) -> int | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from dala.arguments import Integer
 from dala.errors import ParameterError
 from dala.errors.describing import KnownAttributes
 from dala.gpu.path import curves, parts, shapes, svg
@@ -314,8 +315,7 @@ class Path(KnownAttributes):
         cx, cy, rotate = numbers(call, "cx cy rotate", (cx, cy, rotate))
         outer = size(call, "outer", outer)
         inner = outer * 0.3819660112501051 if inner is None else size(call, "inner", inner)
-        if isinstance(points, bool) or not isinstance(points, int) or not 2 <= points <= 100_000:
-            raise ParameterError.invalid(call, "points", "an int from 2 to 100000", points)
+        points = Integer(2, 100_000).check(call, "points", points)
         return _polygon(call, shapes.star((cx, cy), outer, inner, points, rotate), closed=True)
 
     @staticmethod

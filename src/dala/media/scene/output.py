@@ -13,7 +13,7 @@ from fractions import Fraction
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
-from dala.arguments import Flag
+from dala.arguments import Fitting, Flag
 from dala.errors import ParameterError
 from dala.media.live.output import StreamOptions
 from dala.media.scene.builder import NodeBuilder
@@ -147,8 +147,7 @@ class SceneOutput(NodeBuilder):
 
         call = "Scene.live"
         scene = self.scene_of()._check_open(call)
-        if on_frame is not None and not callable(on_frame):
-            raise ParameterError.invalid(call, "on_frame", "a function of the time", on_frame)
+        Fitting("a function of the time", callable).check_optional(call, "on_frame", on_frame)
         length, begin = seconds_of(call, seconds), START.check(call, "start", start)
         rate = scene.frame_rate if fps is None else frame_rate(fps)
         Flag().check(call, "audio", audio)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
-from dala.arguments import Items
+from dala.arguments import Integer, Items
 from dala.errors import ParameterError
 from dala.media.sources.seconds import Moment, TimeLike, seconds_of, to_fraction
 from dala.media.sources.speed import Speed, SpeedLike
@@ -334,10 +334,8 @@ def _runs(loop: bool | int | None, call: str) -> int | None:
         return 1
     if loop is True:
         return None
-    if not isinstance(loop, int) or loop < 1:
-        expected = "True, False or the number of runs, an int of at least 1"
-        raise ParameterError.invalid(call, "loop", expected, loop)
-    return loop
+    words = "True, False or the number of runs, an int of at least 1"
+    return Integer(1, words=words).check(call, "loop", loop)
 
 
 def _freeze(given: bool | TimeLike | None, call: str) -> bool | Fraction:

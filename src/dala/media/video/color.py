@@ -166,20 +166,11 @@ def unknown_matrix(frame: DecodedFrame) -> int | None:
 
 
 # planes ---------------------------------------------------------------------------------------
-def planes_of(
-    frame: DecodedFrame,
-    colors: ColorInfo,
-    device: str | None = None,
-    size: tuple[int, int] | None = None,
-) -> DecodedPlanes:
-    """Return the planes of a decoded frame as bytes, over the frame's own memory if possible.
-
-    ``size`` is its height and width, where the frame does not say.
-    """
-    size = size or (frame.height, frame.width)
+def planes_of(frame: DecodedFrame, colors: ColorInfo, device: str | None = None) -> DecodedPlanes:
+    """Return the planes of a decoded frame as bytes, over the frame's own memory if possible."""
     if is_on_gpu(frame):
-        return _planes_on_gpu(frame, colors.range == "full", device, size)
-    form = frame.format
+        return _planes_on_gpu(frame, colors.range == "full", device)
+    form, size = frame.format, (frame.height, frame.width)
     kind = pixel_rule(form.name).kind
     if kind == "rgb":
         if re.fullmatch(r"(rgb|bgr)5[56]5be", form.name):  # which FFmpeg 8 reads as little-endian
@@ -214,11 +205,9 @@ def planes_of(
     return DecodedPlanes("yuv444", (np.stack([luma, u, v], axis=-1),), *size, alpha)
 
 
-def _planes_on_gpu(
-    frame: DecodedFrame, full: bool, device: str | None, size: tuple[int, int]
-) -> DecodedPlanes:
+def _planes_on_gpu(frame: DecodedFrame, full: bool, device: str | None) -> DecodedPlanes:
     bits = frame.sw_format.components[0].bits
-    made = planes_on_gpu(frame, device, size, even=True)
+    made, size = planes_on_gpu(frame, device), (frame.height, frame.width)
     if bits > 8:
         made = tuple(narrowed(b, bits, full, i > 0, 16 - bits) for i, b in enumerate(made))
     if len(made) == 3:

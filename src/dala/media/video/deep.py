@@ -49,20 +49,11 @@ class DeepPlanes:
     alpha: NDArray | None = None
 
 
-def deep_planes(
-    frame: DecodedFrame,
-    colors: ColorInfo,
-    device: str | None = None,
-    size: tuple[int, int] | None = None,
-) -> DeepPlanes:
-    """Return the planes of a decoded frame, over its own memory where it has 9 to 16 bits.
-
-    ``size`` is its height and width, where the frame does not say.
-    """
+def deep_planes(frame: DecodedFrame, colors: ColorInfo, device: str | None = None) -> DeepPlanes:
+    """Return the planes of a decoded frame, over its own memory where it has 9 to 16 bits."""
     hdr = hdr_of(frame, colors)
     if is_on_gpu(frame) and frame.sw_format.components[0].bits > 8:
-        bits = frame.sw_format.components[0].bits
-        made = planes_on_gpu(frame, device, size or (frame.height, frame.width))
+        bits, made = frame.sw_format.components[0].bits, planes_on_gpu(frame, device)
         if len(made) == 2:
             relabel(made[1], (made[1].shape[0], made[1].shape[1] // 2, 4))
         facts = colors.matrix, colors.range, colors.siting, bits, 16 - bits

@@ -18,7 +18,7 @@ from dala.media.hdr import TRANSFERS, Hdr
 from dala.media.video import color, deep
 from dala.media.video.decoding.decoder import Decoder
 from dala.media.video.decoding.input import SoundListener, VideoInput, frame_count
-from dala.media.video.decoding.nvdec import layout_of, on_host, shown_size
+from dala.media.video.decoding.nvdec import layout_of, on_host
 from dala.media.video.options import DecodeOptions
 from dala.media.video.source import DecodedFrame, VideoSource, turn_of
 from dala.media.video.timing import header_duration
@@ -444,7 +444,6 @@ class Reader(AsyncIterating[Frame]):
         opened, options, device = self._resources.opened, self.options, self.options.device
         codec = opened.stream.codec_context.name
         decoded = on_host(decoded, always=False)
-        size = shown_size(decoded, opened.decoder)
         colors = color.color_info(decoded, codec, options.matrix, options.range)
         if options.matrix is None and (found := color.unknown_matrix(decoded)) is not None:
             known = f"is not known here; {colors.matrix} is used."
@@ -453,12 +452,12 @@ class Reader(AsyncIterating[Frame]):
         hdr: Hdr | None = None
         if self.depth == "float" or colors.transfer in TRANSFERS:
             floats = self.depth == "float"
-            words = deep.deep_planes(decoded, colors, device, size)
+            words = deep.deep_planes(decoded, colors, device)
             made = deep.to_rgba(words, device, deep=floats)
             if words.hdr is not None:
                 colors, hdr = (deep.WIDE, words.hdr) if floats else (deep.SDR, None)
         else:
-            planes = color.planes_of(decoded, colors, device, size)
+            planes = color.planes_of(decoded, colors, device)
             if self.format == "native":
                 native = color.to_planes(planes, device)
                 if native is not None:

@@ -15,6 +15,7 @@ from dala.gpu.command import color_to_rgba
 from dala.gpu.compute import from_dlpack
 from dala.gpu.compute.kernel import get as get_kernel
 from dala.gpu.surface import Surface, create_surface
+from dala.media.pictures.pixels import rgba
 from dala.ml.options import DrawOptions
 from dala.ml.prepare import host_pixels, read_rgb
 from dala.ml.results import (
@@ -67,23 +68,17 @@ def _drawn(result: object, pixels: NDArray, chosen: DrawOptions) -> NDArray:
     if floats:
         pixels = np.rint(np.clip(pixels, 0, 1) * 255).astype(np.uint8)
     channels = 1 if pixels.ndim == 2 else pixels.shape[2]
-    rgba = pixels
-    if channels != 4:
-        # One channel at a time: copying three into four at once is ten times slower in NumPy.
-        rgba = np.empty((height, width, 4), np.uint8)
-        for k in range(3):
-            rgba[..., k] = pixels if pixels.ndim == 2 else pixels[..., min(k, channels - 1)]
-        rgba[..., 3] = 255
+    below = pixels if channels == 4 else rgba(pixels, None)
     size = width, height
     layer = _layer(result, size, chosen)
     if layer is not None:  # blended by a kernel, which is faster than a sprite of the whole size
-        below, above = (from_dlpack(np.ascontiguousarray(p), device="cpu") for p in (rgba, layer))
-        rgba = get_kernel("overlay_alpha")(below, above).numpy()
+        both = (from_dlpack(np.ascontiguousarray(p), device="cpu") for p in (below, layer))
+        below = get_kernel("overlay_alpha")(*both).numpy()
     commands = list(_commands(result, size, chosen, masked=layer is not None))
-    made = rgba
+    made = below
     if commands or made is pixels:
         with create_surface(width, height) as surface:
-            surface.set_pixels(rgba)
+            surface.set_pixels(below)
             surface.batch(commands)
             made = surface.to_array()
     if channels == 1:

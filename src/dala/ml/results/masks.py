@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dala.arguments import Integer
 from dala.errors import ParameterError, did_you_mean
 from dala.ml.results.base import Drawable, Outputs, name_of
 from dala.notebook import html_picture, html_table, picture_png, shrunk
@@ -55,13 +56,9 @@ class Segmentation(Drawable):
             listed = f"Classes: {', '.join(self.labels)}." if self.labels else "Use its number."
             advice = did_you_mean(label, self.labels) or listed
             raise ParameterError(f"Segmentation: no class {label!r}. {advice}")
-        if isinstance(label, bool) or not isinstance(label, int | np.integer):
-            raise ParameterError.invalid("Segmentation", "label", "a name or a number", label)
-        count = max(len(self.labels), 1 + int(self.classes.max(initial=0)))
-        if not 0 <= label < count:
-            expected = f"an int from 0 to {count - 1}"
-            raise ParameterError.invalid("Segmentation", "label", expected, label)
-        return int(label)
+        last = max(len(self.labels) - 1, int(self.classes.max(initial=0)))
+        words = f"a name, or an int from 0 to {last}"
+        return Integer(0, last, words).check("Segmentation", "label", label)
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {share:.1%}" for name, share in self.found.items())

@@ -14,6 +14,7 @@ from dala import forks
 from dala.gpu.compute import kernel
 from dala.gpu.compute.kernel import Kernel
 from dala.media import gpu
+from dala.media.pictures.pixels import as_bytes, rgba
 from dala.studio.cards.chain import pixels_of
 from dala.studio.catalogue.parameters import Json
 from dala.typing import ImageLike, NDArray
@@ -127,16 +128,7 @@ def rgba8(pixels: NDArray) -> NDArray:
     >>> rgba8(np.full((1, 1), 0.5, np.float32)).tolist()
     [[[128, 128, 128, 255]]]
     """
-    if pixels.dtype != np.uint8:
-        levels = np.clip(np.nan_to_num(np.asarray(pixels, np.float32)), 0, 1) * 255
-        pixels = np.floor(levels + 0.5).astype(np.uint8)
-    if pixels.ndim == 2:
-        pixels = pixels[..., None]
-    channels = pixels.shape[2]
-    if channels == 4:
-        return pixels
-    made = np.empty((*pixels.shape[:2], 4), np.uint8)
-    for k in range(3):  # one channel at a time: copying three into four at once is slower
-        made[..., k] = pixels[..., min(k, channels - 1 if channels == 3 else 0)]
-    made[..., 3] = pixels[..., 1] if channels == 2 else 255
-    return made
+    pixels = as_bytes(pixels)
+    if pixels.shape[2:] == (2,):
+        return rgba(pixels[..., 0], pixels[..., 1])
+    return pixels if pixels.shape[2:] == (4,) else rgba(pixels, None)

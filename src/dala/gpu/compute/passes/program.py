@@ -339,6 +339,31 @@ class KernelProgram(Runnable):
         channels = shape[2:] if not p.target else (4,)
         return (height, width, *channels), p.dtype or dtype
 
+    # sound ------------------------------------------------------------------------------------
+    def hear(self, sound: NDArray | Sequence[float]) -> None:
+        """Give the last samples of a sound to a shader that reads it, as a filter of next frames.
+
+        >>> from dala.media import gpu
+        >>> from dala.shaders import isf
+        >>> bars = isf('''/*{"INPUTS": [{"NAME": "wave", "TYPE": "audio", "MAX": 1}]}*/
+        ... void main() { gl_FragColor = vec4(IMG_NORM_PIXEL(wave, vec2(0.5)).r); }''')
+        >>> bars.hear(np.ones(512))
+        >>> gpu.apply(np.zeros((1, 1, 3), np.uint8), bars, device="cpu").tolist()
+        [[[255, 255, 255]]]
+        """
+        self.images |= self.pictures_of(sound, f"{self.name}.hear")
+
+    def pictures_of(self, sound: NDArray | Sequence[float], call: str) -> dict[str, NDArray]:
+        """Return the pictures of a sound that the program reads, by name."""
+        try:
+            samples = np.asarray(sound, np.float64)
+        except (TypeError, ValueError):
+            samples = np.zeros(())
+        if samples.ndim not in (1, 2) or not samples.size:
+            raise ParameterError.invalid(call, "sound", "samples, or (samples, channels)", sound)
+        mono = samples if samples.ndim == 1 else samples.mean(axis=1)
+        return {name: made(mono) for name, made in self.sounds.items()}
+
     # the interface of kernels -----------------------------------------------------------------
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params = NO_PARAMS) -> None:
         """Run the first frame, as if there had been none before, and write the output."""

@@ -137,16 +137,10 @@ class ProgramState(Closing):
 
     def _hear(self, sound: NDArray, call: str) -> None:
         """Turn samples into the pictures of sound that the program reads."""
-        try:
-            samples = np.asarray(sound, np.float64)
-        except (TypeError, ValueError):
-            samples = np.zeros(())
-        if samples.ndim not in (1, 2) or not samples.size:
-            raise ParameterError.invalid(call, "sound", "samples, or (samples, channels)", sound)
+        heard = self.program.pictures_of(sound, call)
         for name, held in zip(self.program.images, self._own(), strict=True):
-            if name in self.program.sounds:
-                mono = samples if samples.ndim == 1 else samples.mean(axis=1)
-                held.write(self.program.sounds[name](mono))
+            if name in heard:
+                held.write(heard[name])
 
     @property
     def frame(self) -> int:

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Final, Literal, TypeAlias
 
 from dala import forks, resources
+from dala.arguments import Integer
 from dala.budget import Limits
 from dala.errors import ParameterError
 from dala.gpu.compute.call.spec import Spec, read_spec
@@ -56,7 +57,10 @@ class Stream(Closing):
             from dala.gpu.compute.engines.cpu.threads import usable_cores  # slow to import
 
             workers = min(WORKERS, usable_cores())
-        self._queue = Queue(_count("workers", workers), _count("limit", limit))
+        count = Integer(1)
+        self._queue = Queue(
+            count.check("Stream", "workers", workers), count.check("Stream", "limit", limit)
+        )
         resources.track("stream", "host", 0)
         self._counted = [True]  # pop() is atomic: a finalizer may interrupt close()
 
@@ -199,9 +203,3 @@ def check(spec: Spec, priority: str = "realtime", timeout: float | None = None) 
     keep = (list(inputs), output)
     memory = memory_of(storages, [target])
     return Job(name, background, output.engine, run, memory, keep, limits)
-
-
-def _count(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ParameterError.invalid("Stream", name, "an int of at least 1", value)
-    return value

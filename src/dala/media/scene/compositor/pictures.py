@@ -13,7 +13,7 @@ from dala.gpu.compute import Buffer
 from dala.gpu.compute.composite import Compositor, Picture
 from dala.media.frame import PLANAR, Frame
 from dala.media.images import check_array
-from dala.media.pictures.pixels import is_rgb_bytes
+from dala.media.pictures.pixels import as_bytes, is_rgb_bytes
 from dala.media.scene.nodes.node import Content
 from dala.typing import NDArray
 
@@ -76,15 +76,7 @@ def _pixels(source: PictureSource, device: str) -> tuple[NDArray | Buffer, bool]
         from dala.media.formats import visible
 
         return visible(source), False
-    return _bytes(check_array(np.asarray(source), "Scene")), False
-
-
-def _bytes(array: NDArray) -> NDArray:
-    """Return samples as u8; floats are 0 to 1."""
-    if array.dtype == np.uint8:
-        return array
-    made: NDArray = (np.clip(np.nan_to_num(array), 0, 1) * 255 + 0.5).astype(np.uint8)
-    return made
+    return as_bytes(check_array(np.asarray(source), "Scene")), False
 
 
 def copy_image(image: object, call: str) -> tuple[NDArray, bool]:
@@ -105,7 +97,7 @@ def copy_image(image: object, call: str) -> tuple[NDArray, bool]:
     array = check_array(source, call)
     if 0 in array.shape:
         raise ShapeError.invalid(call, "image", "a picture with pixels", array)
-    array = _bytes(array)
+    array = as_bytes(array)
     if array is source:
         memory.check_copy(array.nbytes, call)
         array = np.array(array)

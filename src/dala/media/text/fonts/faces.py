@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from dala import forks
-from dala.arguments import refuse_url
+from dala.arguments import Text, refuse_url
 from dala.errors import MissingPackage, ParameterError, did_you_mean
 from dala.extras import pip_install
 from dala.media.text.fonts import scan as fonts_scan
@@ -212,8 +212,7 @@ def find(
     if font is None:
         return _default(weight, italic)
     name = os.fspath(font).replace("\\", "/") if isinstance(font, str | os.PathLike) else font
-    if not isinstance(name, str):
-        raise ParameterError.invalid("fonts.find", "font", "a family name or a path", font)
+    Text("a family name or a path").check("fonts.find", "font", name)
     if not isinstance(font, str) or name.lower().endswith(fonts_scan.SUFFIXES) or "/" in name:
         refuse_url("fonts.find", "font", font)
         return _nearest(list(_in_file(name)), weight, italic)

@@ -18,6 +18,11 @@ from dala.extras import pip_install
 FreeTypeObject: TypeAlias = Any
 #: Characters of a face whose glyphs are known.
 _MOST_KEPT: Final = 1 << 14
+#: Glyphs that a glyph is composed of at most, and how deep. FreeType composes them on the stack.
+MAX_PARTS: Final = 1000
+_LEVELS: Final = 32
+#: FreeType's error for such glyphs.
+_COMPOSITE: Final = 0x15
 
 
 def freetype() -> FreeTypeObject:
@@ -52,6 +57,7 @@ class FreeTypeFace:
         self.is_scalable = bool(self.metrics.face_flags & ft.FT_FACE_FLAG_SCALABLE)
         self.size = 0.0
         self._glyphs: dict[str, int] = {}
+        self._parts: dict[int, int] = {}
 
     def set_weight(self, weight: float) -> None:
         """Set the weight axis of a variable font; other axes get their defaults."""
@@ -83,6 +89,7 @@ class FreeTypeFace:
 
     def advance(self, glyph: int) -> int:
         """Return the advance width of a glyph, in font units."""
+        self._check_parts(glyph)
         found = self._ft.FT_Fixed(0)
         flags = self._ft.FT_LOAD_NO_SCALE
         check(self._ft, self._ft.FT_Get_Advance(self._handle, glyph, flags, ctypes.byref(found)))
@@ -97,8 +104,46 @@ class FreeTypeFace:
 
     def load_glyph(self, glyph: int, flags: int) -> FreeTypeObject:
         """Load a glyph into the face's slot; return a pointer to the slot (FT_GlyphSlot)."""
+        self._check_parts(glyph)
         check(self._ft, self._ft.FT_Load_Glyph(self._handle, glyph, flags))
         return self._handle.contents.glyph
+
+    def _check_parts(self, glyph: int) -> None:
+        """Refuse a glyph that is composed of too many others, or has too many layers of color."""
+        if self._count_parts(glyph) > MAX_PARTS:
+            check(self._ft, _COMPOSITE)
+
+    def _count_parts(self, glyph: int, level: int = 0) -> int:
+        """Return how many glyphs FreeType loads for one; at most some too many."""
+        found = self._parts.get(glyph)
+        if found is None:
+            found = 1 + self._layers(glyph)
+            for inner in self._inner(glyph):
+                found += self._count_parts(inner, level + 1) if level < _LEVELS else MAX_PARTS
+                if found > MAX_PARTS:
+                    break
+            self._parts[glyph] = found
+        return found
+
+    def _layers(self, glyph: int) -> int:
+        ft = self._ft
+        found, layer, color = ft.FT_LayerIterator(), ft.FT_UInt(), ft.FT_UInt()
+        refer = map(ctypes.byref, (layer, color, found))
+        ft.FT_Get_Color_Glyph_Layer(self._handle, glyph, *refer)
+        return int(found.num_layers)
+
+    def _inner(self, glyph: int) -> list[int]:
+        """Return the glyphs that a glyph is composed of."""
+        ft, slot = self._ft, self._handle.contents.glyph
+        if ft.FT_Load_Glyph(self._handle, glyph, ft.FT_LOAD_NO_RECURSE):
+            return []
+        number, matrix = ft.FT_Int(0), ft.FT_Matrix(0, 0, 0, 0)
+        flags, x, y = ft.FT_UInt(0), ft.FT_Int(0), ft.FT_Int(0)
+        made = []
+        for part in range(min(slot.contents.num_subglyphs, MAX_PARTS)):
+            ft.FT_Get_SubGlyph_Info(slot, part, *map(ctypes.byref, (number, flags, x, y, matrix)))
+            made.append(number.value)
+        return made
 
 
 def check(ft: FreeTypeObject, error: int) -> None:

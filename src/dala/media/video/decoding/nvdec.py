@@ -100,26 +100,15 @@ def _gpu_plane(plane: AvObject, size: tuple[int, int], bits: int) -> AvObject:
     return SimpleNamespace(__cuda_array_interface__=facts, plane=plane)
 
 
-def shown_size(frame: DecodedFrame, decoder: AvObject) -> tuple[int, int]:
-    """Return height and width of a frame: in a GPU's memory an odd size is rounded up."""
-    height, width = decoder.height, decoder.width
-    whole = frame.height == height + height % 2 and frame.width == width + width % 2
-    return (height, width) if whole and is_on_gpu(frame) else (frame.height, frame.width)
-
-
-def planes_on_gpu(
-    frame: DecodedFrame, device: str | None, size: tuple[int, int], *, even: bool = False
-) -> tuple[Buffer, ...]:
+def planes_on_gpu(frame: DecodedFrame, device: str | None) -> tuple[Buffer, ...]:
     """Return Y, and CbCr with its pairs in rows, or Cb and Cr, which then are as large as Y.
 
-    Samples of two bytes have an axis for them. With ``even`` Y has an even size if it has pairs,
-    as the decoder's memory has.
+    Samples of two bytes have an axis for them.
     """
     planes, bits = frame.planes, frame.sw_format.components[0].bits
-    whole = size[0] + size[0] % 2, size[1] + size[1] % 2
-    sizes = [size] * 3
+    sizes = [(frame.height, frame.width)] * 3
     if len(planes) == 2:
-        sizes = [whole if even else sizes[0], (whole[0] // 2, whole[1])]
+        sizes = [sizes[0], (frame.height // 2, frame.width)]
     return tuple(
         from_dlpack(_gpu_plane(plane, size, bits), device=device)
         for plane, size in zip(planes, sizes, strict=True)

@@ -237,7 +237,9 @@ class CPUEngine(Engine):
     ) -> str:
         attributes, layout = self.machine.attributes, geometry.layout
         analysis = self._analysis(program, known) if layout[0] == 1 and not counting else None
-        return module_text(program, layout, attributes, known, analysis, self.machine, counting)
+        single = analysis is None and _has_narrow_images(program, geometry)
+        machine = None if single else self.machine
+        return module_text(program, layout, attributes, known, analysis, machine, counting)
 
     def _analysis(self, program: Program, known: Mapping[int, int]) -> ProgramAnalysis | None:
         """Return the analysis of a pixel program, or None if it cannot be emitted with vectors."""
@@ -289,8 +291,9 @@ class CPUEngine(Engine):
         known: Mapping[int, int],
         counting: bool = False,
     ) -> Runner:
+        narrow = _has_narrow_images(program, geometry)
         code = self.code_for(
-            (program.key, geometry.layout, *known.items(), *(["counting"] if counting else ())),
+            (program.key, geometry.layout, *known.items(), counting, narrow),
             lambda: self._text(program, geometry, known, counting),
             program.name,
             unrolled=bool(known),
@@ -341,6 +344,12 @@ class CPUEngine(Engine):
         """Drop compiled code and memory kept for reuse."""
         self._codes.clear()
         self._memory.clear()
+
+
+def _has_narrow_images(program: Program, geometry: Geometry) -> bool:
+    """Return whether any image has no two rows or no two columns: samples load two by two."""
+    shapes = zip(program.args, geometry.shapes, strict=True)
+    return any(a.kind == "image" and min(shape[:2]) < 2 for a, shape in shapes)
 
 
 def _array(storage: Storage) -> Array:

@@ -75,7 +75,7 @@ from dala.memory import add_card
 from dala.trace.recorder import OFF, traced, tracer
 
 if TYPE_CHECKING:
-    from dala.gpu.compute.engines.webgpu.cuda.pinned import PinnedMemory
+    from dala.gpu.compute.engines.webgpu.cuda.copies.pinned import PinnedMemory
 
 #: The most handles of pipelines that the engine keeps for programs, and for shaders of operations.
 MAX_PIPELINES: Final = 256

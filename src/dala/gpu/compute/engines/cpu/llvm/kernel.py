@@ -96,27 +96,15 @@ def module_text(
 
         body = pointwise_body(module, analysis, job, machine)
     else:
-        body = _over_positions(module, program, layout, job, known or {}, counting, machine)
+        loops = KernelLoops(module, program, layout, job, known or {}, counting)
+        images = any(a.kind == "image" for a in program.args)
+        if machine is not None and not counting and (images or has_loops(loops.unrolled)):
+            from dala.gpu.compute.engines.cpu.llvm.masked import MaskedLoops
+
+            masked = MaskedLoops(module, program, layout, job, known or {})
+            loops = masked if masked.useful(machine.vector) else loops
+        body = loops.text()
     return assemble(module, _heading(program, job), body, attributes)
-
-
-def _over_positions(
-    module: Module,
-    program: Program,
-    layout: tuple[int, tuple[int, ...]],
-    job: JobLayout,
-    known: Mapping[int, int],
-    counting: bool,
-    machine: Machine | None,
-) -> str:
-    if machine is not None and not counting and has_loops(program.body):
-        from dala.gpu.compute.engines.cpu.llvm.masked import MaskedLoops
-
-        masked = MaskedLoops(module, program, layout, job, known)
-        found = masked.divergence()
-        if found is not None:
-            return masked.vectors(machine.vector // 4, found)
-    return KernelLoops(module, program, layout, job, known, counting).text()
 
 
 def assemble(module: Module, heading: str, body: str, attributes: str) -> str:

@@ -1,127 +1,84 @@
-"""Loops whose length differs between positions, for a vector of positions at a time.
+"""Emit a kernel for a vector of positions at a time, where LLVM could not or would do worse.
 
-A loop runs as long as any lane does. Lanes that have left it are masked: what is assigned there
-keeps its value. ``break`` and ``continue`` take lanes out of the mask, and ``if`` divides it. All
-lanes compute everything, since no operation traps and every read is clamped. The last vector of a
-row repeats its last position, and stores it once.
+That is so where a loop ends at different times (``masks.py``), and for samples of images: the four
+pixels around a place are two loads for each lane, instead of four gathers. The last vector of a row
+repeats its last position, and stores it once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
-from typing import Final
+from collections.abc import Hashable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
-from dala.gpu.compute.engines.cpu.llvm.emitter import (
-    READS,
-    SHORT_BRANCH,
-    Emitter,
-    allocate_slots,
-    offset_or_place,
-)
+from dala.gpu.compute.engines.cpu.llvm.divergence import Divergence, SampleCorner, find_quads
+from dala.gpu.compute.engines.cpu.llvm.emitter import READS, allocate_slots, offset_or_place
 from dala.gpu.compute.engines.cpu.llvm.loops import KernelLoops
+from dala.gpu.compute.engines.cpu.llvm.masks import MaskedEmitter, any_lane
 from dala.gpu.compute.engines.cpu.llvm.math import FUNCTIONS
-from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter, before
-from dala.gpu.compute.engines.cpu.vector.text import PLAIN_LOOP, STORED, FunctionText
-from dala.gpu.compute.engines.unroll import jumps
+from dala.gpu.compute.engines.cpu.llvm.metering import LoopMeter
+from dala.gpu.compute.engines.cpu.llvm.operations import InstructionWriter
+from dala.gpu.compute.engines.cpu.vector.text import STORED
 from dala.gpu.compute.lang.ir import *
 
 #: The most statements of a program of this form: longer ones compile faster position by position.
-MAX_STATEMENTS: Final = 4000
+MAX_STATEMENTS: Final = 8000
+#: The most pixels that are loaded one by one, by lanes and samples: each is eight lines of text;
+#: and the most in programs whose vectors are twice as long.
+MOST_LOADED: Final = 640
+FEW_LOADED: Final = 160
 
 
-class Divergence:
-    """What differs between the positions of a vector.
-
-    Args:
-        block: The statements of a program.
-        differs: Values that do so by themselves: reads at the position, and the position.
-    """
-
-    def __init__(self, block: Block, differs: Collection[Value]) -> None:
-        self.values: set[Value] = set(differs)
-        self.slots: set[Slot] = set()
-        #: Loops that positions leave at different times.
-        self.loops: set[For] = set()
-        self._outside = _read_outside(block)
-        found = -1
-        while found < (found := len(self.values) + len(self.slots) + len(self.loops)):
-            self._mark(block, False, False, None)
-
-    def _mark(self, block: Block, masked: bool, apart: bool, loop: For | None) -> None:
-        """Mark what differs, in one pass.
-
-        Args:
-            block: Statements.
-            masked: Whether they run for some lanes only.
-            apart: Whether that is so within the innermost loop.
-            loop: The innermost loop.
-        """
-        for s in block.body:
-            if isinstance(s, Value):
-                held = s.op == "get" and s.attr in self.slots
-                if held or any(a in self.values for a in s.args):
-                    self.values.add(s)
-            elif isinstance(s, SetSlot):
-                if masked or s.value in self.values:
-                    self.slots.add(s.slot)
-            elif isinstance(s, If):
-                split = s.condition in self.values
-                self._mark(s.then, masked or split, apart or split, loop)
-                self._mark(s.otherwise, masked or split, apart or split, loop)
-            elif isinstance(s, For):
-                bounds = s.start in self.values or s.stop in self.values
-                if bounds:
-                    self.loops.add(s)
-                own = s in self.loops
-                if bounds or ((own or masked) and s.index in self._outside):
-                    self.slots.add(s.index)
-                self._mark(s.body, masked or own, False, s)
-            elif apart and loop is not None:
-                self.loops.add(loop)
-
-
-def _read_outside(block: Block) -> set[Slot]:
-    """Return the indexes of loops that are read outside of their loop, or assigned."""
-    every = list(statements(block))
-    loops = [s for s in every if isinstance(s, For)]
-    inside: dict[Slot, set[Value]] = {}
-    for s in loops:
-        inside.setdefault(s.index, set()).update(values(s.body))
-    found = {s.slot for s in every if isinstance(s, SetSlot) and s.slot in inside}
-    for v in every:
-        if isinstance(v, Value) and v.op == "get" and v not in inside.get(v.attr, (v,)):
-            found.add(v.attr)
-    return found
+#: How many rows further down pixels are prefetched, as for warps.
+ROWS_AHEAD: Final = 6
+#: Reads that give a place, and the most operations that are done again to foresee one.
+_PLACES: Final = frozenset({"param", "position", "dim"})
+MOST_AHEAD: Final = 64
 
 
 class MaskedLoops(KernelLoops):
     """Emits the function ``body(job, out, start, end)`` with vectors of positions."""
 
     lanes = 1
+    found: Divergence
+    quads: Mapping[Value, SampleCorner] = MappingProxyType({})
     #: Offsets of the lanes from the first one, in positions.
     steps_of_lanes = ""
 
-    def divergence(self) -> Divergence | None:
-        """Return what differs between positions; None if no loop does, or it is too long."""
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        #: Images whose pixels are prefetched.
+        self.foreseen: set[int] = set()
+        self.scopes: list[dict[tuple[Hashable, ...], str]] = []
+
+    def useful(self, vector: int) -> bool:
+        """Plan for vectors of some bytes; return whether a loop differs, or images are sampled."""
         every = list(statements(self.unrolled))
         differs = [s for s in every if isinstance(s, Value) and self._differs(s)]
-        found = Divergence(self.unrolled, differs)
-        return found if found.loops and len(every) <= MAX_STATEMENTS else None
+        self.found = Divergence(self.unrolled, differs)
+        self.quads = find_quads(every, self.program)
+        samples = len({(v.attr[0], q.x, q.y) for v, q in self.quads.items()})
+        # Of straight code processors see two vectors at a time only if they take turns.
+        few = samples * vector // 2 <= FEW_LOADED and not self.found.loops
+        self.lanes = vector // (2 if few else 4)
+        if samples * self.lanes > MOST_LOADED:
+            self.quads = {}
+        return len(every) <= MAX_STATEMENTS and bool(self.found.loops or self.quads)
 
     def _differs(self, v: Value) -> bool:
         if v.op == "element":
             return self.steps[v.attr] != 0
         return v.op in ("pixel", "image") or (v.op == "position" and v.attr == self.axes - 1)
 
-    def vectors(self, lanes: int, found: Divergence) -> str:
-        """Return the finished function, for a number of positions at a time."""
-        self.lanes, self.found, self.hides = lanes, found, False
-        self.scopes: list[dict[tuple[Hashable, ...], str]] = []
+    def text(self) -> str:
+        self.hides = False
         self.taps.clear()
         self.f.module.vectors = self.f.module.loops = True
         out = self.program.out
-        self.kept = self.f.alloca(f"[{lanes * out.channels} x {STORED[out.dtype]}]", "kept", 64)
-        return self.text()
+        self.kept = self.f.alloca(
+            f"[{self.lanes * out.channels} x {STORED[out.dtype]}]", "kept", 64
+        )
+        return super().text()
 
     def allocate(self) -> dict[Slot, str]:
         return allocate_slots(self.f, self.unrolled, self.lanes, self.found.slots)
@@ -160,19 +117,25 @@ class MaskedLoops(KernelLoops):
     def _store(self, values: Sequence[str], left: str) -> None:
         """Store the results of the first positions of a vector."""
         f, n, out = self.f, self.lanes, self.program.out
-        item = STORED[out.dtype]
-        if out.dtype == "u8":
-            values = [f.let(f"trunc <{n} x i32> {v} to <{n} x i8>") for v in values]
-        value = f.interleaved(item, values, n)
+        item, count, kind = STORED[out.dtype], out.channels, f"<{n} x i32>"
+        if (item, count) == ("i8", 4):  # as words
+            item, count, (value, *others) = "i32", 1, values
+            for channel, v in enumerate(others, 1):
+                shifted = f.let(f"shl {kind} {v}, splat (i32 {8 * channel})")
+                value = f.let(f"or {kind} {value}, {shifted}")
+        else:
+            if item == "i8":
+                values = [f.let(f"trunc {kind} {v} to <{n} x i8>") for v in values]
+            value = f.interleaved(item, values, n)
         there = self._at(out.dtype, self.out_row, self._scaled(out.channels))
         whole, part, after = (f.label(h) for h in ("whole", "part", "stored"))
         f.branch(f.let(f"icmp eq i64 {left}, {n}"), whole, part)
         f.start(whole)
-        f.do(f"store <{n * out.channels} x {item}> {value}, ptr {there}, align 1")
+        f.do(f"store <{n * count} x {item}> {value}, ptr {there}, align 1")
         f.jump(after)
         f.start(part)
-        f.do(f"store <{n * out.channels} x {item}> {value}, ptr {self.kept}, align 1")
-        with f.loop("0", f.let(f"mul i64 {left}, {out.channels}")) as i:
+        f.do(f"store <{n * count} x {item}> {value}, ptr {self.kept}, align 1")
+        with f.loop("0", f.let(f"mul i64 {left}, {count}")) as i:
             one = f.let(f"load {item}, ptr {f.at(self.kept, i, item)}")
             f.do(f"store {item} {one}, ptr {f.at(there, i, item)}, align 1")
         f.jump(after)
@@ -252,10 +215,119 @@ class MaskedLoops(KernelLoops):
         key = ("word", i, pixels)
         if key not in self.loaded:
             self.loaded[key] = self._gather("i32", self.inputs[i], pixels)
-        word = self.loaded[key]
-        kind = f"<{n} x i32>"
-        word = f.let(f"lshr {kind} {word}, splat (i32 {8 * channel})") if channel else word
-        return word if channel == 3 else f.let(f"and {kind} {word}, splat (i32 255)")
+        return self._part(self.loaded[key], channel)
+
+    def quad(self, v: Value, x: str, y: str) -> str:
+        """Return a channel of one of four adjacent pixels, which are loaded together."""
+        i, channel = v.attr
+        key = ("quad", i, x, y)
+        if key not in self.loaded:
+            words = self._quad(self.quads[v], i, x, y)
+            self.loaded |= {(*key, n): word for n, word in enumerate(words)} | {key: ""}
+        return self._part(self.loaded[*key, self.quads[v].corner], channel)
+
+    def _quad(self, quad: SampleCorner, i: int, x: str, y: str) -> list[str]:
+        """Load the pixel at each place, the ones right of it and below, as words.
+
+        At the edges the pixels loaded are those inside, and the nearest of them are chosen.
+        """
+        f, n = self.f, self.lanes
+        kind, flags, pair = f"<{n} x i32>", f"<{n} x i1>", f"<{n} x i64>"
+        sizes = [f.let(f"trunc i64 {self.words['shape', i, axis]} to i32") for axis in (1, 0)]
+        ends = [f.splat("i32", f.let(f"sub i32 {size}, 1"), n) for size in sizes]
+        left, top = (self._inside(at, end) for at, end in zip((x, y), ends, strict=True))
+        row = f.let(f"mul {kind} {top}, {f.splat('i32', sizes[0], n)}")
+        first = f.let(f"add {kind} {row}, {left}")
+        size = self.program.args[i].channels
+        image, wide_row = self.inputs[i], f.let(f"zext i32 {sizes[0]} to i64")
+        # Of three bytes, two pixels have six, and eight are loaded: none beyond the image.
+        spare = 8 - 2 * size
+        below = f.let(f"sub i64 {f.let(f'mul i64 {wide_row}, {size}')}, {spare}")
+        rows = image, f.at(image, below)
+        ahead = self._ahead(quad, i, sizes[0])
+        pairs = ["poison", "poison"]
+        for lane in range(n):
+            one = f.let(f"extractelement {kind} {first}, i64 {lane}")
+            at = f.let(f"mul i64 {f.let(f'zext i32 {one} to i64')}, {size}")
+            if ahead and not lane:
+                ahead = f.at(image, f.let(f"sub i64 {f.let(f'mul i64 {ahead}, {size}')}, {at}"))
+            if ahead and not lane % 4:
+                name = f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+                f.do(f"call void {name}(ptr {f.at(ahead, at)}, i32 0, i32 3, i32 1)")
+            for k, pointer in enumerate(rows):
+                two = f.let(f"load i64, ptr {f.at(pointer, at)}, align 1")
+                pairs[k] = f.let(f"insertelement {pair} {pairs[k]}, i64 {two}, i64 {lane}")
+        corners = []
+        for k, p in enumerate(pairs):
+            for side in (0, 1):
+                bits = 8 * (k * spare + side * size)
+                one = f.let(f"lshr {pair} {p}, splat (i64 {bits})") if bits else p
+                corners.append(f.let(f"trunc {pair} {one} to {kind}"))
+        beside = [
+            f.let(f"icmp ne {kind} {at}, {to}") for at, to in zip((x, y), (left, top), strict=True)
+        ]
+        edge, after, before = f.label("edge"), f.label("inner"), f.here
+        either = f.let(f"or {flags} {beside[0]}, {beside[1]}")
+        f.branch(any_lane(f, n, either), edge, after)
+        f.start(edge)
+        nearest = self._nearest(corners, (x, left), (y, top))
+        f.jump(after)
+        f.start(after)
+        return [
+            f.let(f"phi {kind} [ {inner}, %{before} ], [ {outer}, %{edge} ]")
+            for inner, outer in zip(corners, nearest, strict=True)
+        ]
+
+    def _nearest(
+        self, corners: Sequence[str], across: tuple[str, str], down: tuple[str, str]
+    ) -> list[str]:
+        """Return the corners where some pixels are beyond the image: those nearest inside."""
+        f, kind, flags = self.f, f"<{self.lanes} x i32>", f"<{self.lanes} x i1>"
+
+        def chosen(test: str, place: tuple[str, str], yes: str, no: str) -> str:
+            flag = f.let(f"icmp {test} {kind} {place[0]}, {place[1]}")
+            return f.let(f"select {flags} {flag}, {kind} {yes}, {kind} {no}")
+
+        a, b, c, d = corners
+        a, b, c, d = (
+            chosen("sgt", down, c, a), chosen("sgt", down, d, b),
+            chosen("slt", down, a, c), chosen("slt", down, b, d),
+        )  # fmt: skip
+        return [
+            chosen("sgt", across, b, a), chosen("slt", across, a, b),
+            chosen("sgt", across, d, c), chosen("slt", across, c, d),
+        ]  # fmt: skip
+
+    def _ahead(self, quad: SampleCorner, i: int, width: str) -> str:
+        """Return the number of the pixel that is read some rows further down, or "".
+
+        A row that is turned reads a few pixels of each of many rows, which CPUs do not foresee.
+        """
+        if i in self.foreseen:
+            return ""
+        needed = list(arguments_first((quad.x, quad.y)))
+        if len(needed) > MOST_AHEAD or any(
+            v.op in FUNCTIONS or v.op in READS - _PLACES or v.op == "get" for v in needed
+        ):
+            return ""
+        self.foreseen.add(i)
+        f, writer = self.f, InstructionWriter(self.f, of_bytes=True)
+        down = f.let(f"trunc i64 {f.let(f'add i64 {self.outer[0]}, {ROWS_AHEAD}')} to i32")
+        across = f.let(f"trunc i64 {self.x} to i32")
+        for v in needed:
+            if v.op == "position":
+                writer.names[v] = (down, across)[v.attr]
+            elif v.op != "const":
+                writer.names[v] = super().read(v, []) if v.op in _PLACES else writer.operation(v)
+        x, y = (f.let(f"sext i32 {writer.operand(v, False)} to i64") for v in (quad.x, quad.y))
+        row = f.let(f"mul i64 {y}, {f.let(f'zext i32 {width} to i64')}")
+        return f.let(f"add i64 {row}, {x}")
+
+    def _part(self, words: str, channel: int) -> str:
+        """Return a channel of pixels of four bytes."""
+        f, kind = self.f, f"<{self.lanes} x i32>"
+        words = f.let(f"lshr {kind} {words}, splat (i32 {8 * channel})") if channel else words
+        return words if channel == 3 else f.let(f"and {kind} {words}, splat (i32 255)")
 
     def _gathered(self, arg: Arg, pointer: str, places: str) -> str:
         found = self._gather(STORED[arg.dtype], pointer, places)
@@ -273,176 +345,3 @@ class MaskedLoops(KernelLoops):
         )
         given = f"<{n} x ptr> {at}, i32 1, <{n} x i1> splat (i1 true), {kind} poison"
         return f.let(f"call {kind} {name}({given})")
-
-
-class MaskedEmitter(Emitter):
-    """Emits blocks for vectors of positions that leave loops at different times."""
-
-    quick = False
-
-    def __init__(self, f: FunctionText, reader: MaskedLoops, meter: LoopMeter) -> None:
-        found = reader.found
-        super().__init__(
-            f, reader, reader.slots, meter, reader.lanes, found.values, found.slots,
-            reader.program.exact,
-        )  # fmt: skip
-        self._diverging = found.loops
-        #: Of each loop, the variables with the lanes that run this iteration, and those that run
-        #: further ones; None for a loop that all lanes leave together. The innermost is last.
-        self._running: list[tuple[str, str] | None] = []
-
-    def value(self, v: Value) -> str:
-        """Emit one operation and return its name."""
-        if v.op in READS and v in self.varying:
-            return self.reader.read(v, [self.operand(offset_or_place(a), True) for a in v.args])
-        return super().value(v)
-
-    # masks ------------------------------------------------------------------------------------
-    def _both(self, a: str, b: str) -> str:
-        return self.f.let(f"and {self.kind('bool')} {a}, {b}") if a else b
-
-    def _none_else(self, mask: str, some: str, none: str) -> None:
-        """Branch by whether any lane is in a mask."""
-        flags, n = self.kind("bool"), self.lanes
-        name = self.f.module.intrinsic(f"vector.reduce.or.v{n}i1", "i1", flags)
-        self.f.branch(self.f.let(f"call i1 {name}({flags} {mask})"), some, none)
-
-    def _after(self, s: If, outer: str) -> None:
-        """Leave a branch: lanes that jumped in it are out."""
-        self._mask = outer
-        held = self._running[-1] if self._running else None
-        if held and (jumps(s.then) or jumps(s.otherwise)):
-            self._mask = self._both(outer, self.f.let(f"load {self.kind('bool')}, ptr {held[0]}"))
-
-    def _jump(self, s: Break | Continue) -> None:
-        held = self._running[-1]
-        if held is None:
-            super()._jump(s)
-            return
-        f, flags = self.f, self.kind("bool")
-        rest = f.let(f"xor {flags} {self._mask}, splat (i1 true)")
-        for variable in held if isinstance(s, Break) else held[:1]:
-            left = f.let(f"and {flags} {f.let(f'load {flags}, ptr {variable}')}, {rest}")
-            f.do(f"store {flags} {left}, ptr {variable}")
-
-    def _branch(self, s: If) -> None:
-        outer = self._mask
-        super()._branch(s)
-        self._after(s, outer)
-
-    def _masked(self, s: If) -> None:
-        f, flags, outer = self.f, self.kind("bool"), self._mask
-        yes = self.operand(s.condition, True)
-        sides = [(s.then, yes)]
-        if s.otherwise.body:
-            sides.append((s.otherwise, f.let(f"xor {flags} {yes}, splat (i1 true)")))
-        for side, taken in sides:
-            mask = self._both(outer, taken)
-            if _is_short(side):
-                self._mask = mask
-                self.block(side)
-            elif side.body:
-                some, after = f.label("some"), f.label("endsome")
-                self._none_else(mask, some, after)
-                f.start(some)
-                self._mask = mask
-                self._scoped(side)
-                f.jump(after)
-                f.start(after)
-        self._after(s, outer)
-
-    # loops ------------------------------------------------------------------------------------
-    def _loop(self, s: For) -> None:
-        if s in self._diverging:
-            self._masked_loop(s)
-            return
-        self._running.append(None)
-        super()._loop(s)
-        self._running.pop()
-
-    def _masked_loop(self, s: For) -> None:
-        f, flags, outer = self.f, self.kind("bool"), self._mask
-        head, body, after = f.label("while"), f.label("body"), f.label("endwhile")
-        run, live = f.alloca(flags, f"run.{head}"), f.alloca(flags, f"live.{head}")
-        varying = s.start in self.varying or s.stop in self.varying
-        counts = self._counts(s) if varying else ""
-        ends = [] if varying else [self.operand(v, False) for v in (s.start, s.stop)]
-        wide = [f.let(f"sext i32 {v} to i64") for v in ends]
-        f.do(f"store {flags} {outer or 'splat (i1 true)'}, ptr {live}")
-        origin, turns = f.here, f"%turns.{head}"
-        f.jump(head)
-        f.start(head)
-        turn = f.let(f"phi i64 [ 0, %{origin} ], [ {turns}, %next.{head} ]", "turn")
-        active, index = f.let(f"load {flags}, ptr {live}"), ""
-        if varying:
-            now = f.splat("i32", f.let(f"trunc i64 {turn} to i32"), self.lanes)
-            more = f.let(f"icmp ult {self.kind('u32')} {now}, {counts}")
-            active = self._both(active, more)
-            f.do(f"store {flags} {active}, ptr {live}")
-            moved = f.let(f"mul {self.kind('s32')} {now}, splat (i32 {s.step})")
-            index = f.let(f"add {self.kind('s32')} {moved}, {self.operand(s.start, True)}")
-        else:
-            far = f.let(f"add i64 {f.let(f'mul i64 {turn}, {s.step}')}, {wide[0]}")
-            on = f.label("on")
-            f.branch(f.let(f"icmp {before(s)} i64 {far}, {wide[1]}"), on, after)
-            f.start(on)
-            index = f.let(f"trunc i64 {far} to i32")
-        self._none_else(active, body, after)
-        f.start(body)
-        if s in self.meter.strips:
-            self._look(turn, self.meter.strips[s])
-        f.do(f"store {flags} {active}, ptr {run}")
-        self._mask = active
-        self._set_index(s, index)
-        self._running.append((run, live))
-        self._scoped(s.body)
-        self._running.pop()
-        self._mask = outer
-        f.jump(f"next.{head}")
-        f.start(f"next.{head}")
-        f.do(f"{turns} = add nuw nsw i64 {turn}, 1")
-        f.jump(head, PLAIN_LOOP)
-        f.start(after)
-
-    def _counts(self, s: For) -> str:
-        """Return how many iterations each lane makes, as u32."""
-        f, kind = self.f, self.kind("s32")
-        first, last = (self.operand(v, True) for v in (s.start, s.stop))
-        some = f.let(f"icmp {before(s)} {kind} {first}, {last}")
-        ends = (last, first) if s.step > 0 else (first, last)
-        span = f.let(f"sub {kind} {ends[0]}, {ends[1]}")
-        if abs(s.step) > 1:
-            less = f.let(f"sub {kind} {span}, splat (i32 1)")
-            part = f.let(f"udiv {kind} {less}, splat (i32 {abs(s.step)})")
-            span = f.let(f"add {kind} {part}, splat (i32 1)")
-        return f.let(f"select {self.kind('bool')} {some}, {kind} {span}, {kind} zeroinitializer")
-
-    def _look(self, turn: str, strip: int) -> None:
-        """Look at the stop cell after each strip of iterations."""
-        f = self.f
-        length = 1 << (strip.bit_length() - 1)
-        look, on = f.label("look"), f.label("on")
-        part = f.let(f"and i64 {turn}, {length - 1}")
-        f.branch(f.let(f"icmp eq i64 {part}, {length - 1}"), look, on)
-        f.start(look)
-        self.meter.check(on)
-
-    def _set_index(self, s: For, index: str) -> None:
-        """Set the loop's variable, in the lanes that run."""
-        if s.index not in self.varying_slots:
-            super()._set_index(s, index)
-            return
-        f, pointer, kind = self.f, self.slots[s.index], self.kind("s32")
-        if s not in self._diverging or not (s.start in self.varying or s.stop in self.varying):
-            index = f.splat("i32", index, self.lanes)
-        if self._mask:
-            old = f.let(f"load {kind}, ptr {pointer}")
-            index = f.let(f"select {self.kind('bool')} {self._mask}, {kind} {index}, {kind} {old}")
-        f.do(f"store {kind} {index}, ptr {pointer}")
-
-
-def _is_short(block: Block) -> bool:
-    """Return whether a block costs less than a branch around it."""
-    every = list(statements(block))
-    heavy = any(isinstance(s, For) or (isinstance(s, Value) and s.op in FUNCTIONS) for s in every)
-    return not heavy and len(every) <= SHORT_BRANCH

@@ -127,11 +127,16 @@ class CudaApi:
 
     def free(self, address: int) -> None:
         """Release memory of the GPU, once work with it has ended."""
-        self._ask("cuMemFree", address)
+        self._drop("cuMemFree", address)
 
     def free_host(self, address: int) -> None:
         """Release memory of the host."""
-        self._ask("cuMemFreeHost", address)
+        self._drop("cuMemFreeHost", address)
+
+    def _drop(self, name: str, handle: Any) -> None:
+        """Release something, unless it went with the context: a later one may have its address."""
+        if not self._closed:
+            self._ask(name, handle)
 
     def clear(self, address: int, nbytes: int) -> None:
         """Write zeros."""
@@ -182,7 +187,7 @@ class CudaApi:
 
     def unload(self, function: CudaFunction) -> None:
         """Release a kernel."""
-        self._ask("cuModuleUnload", function.module)
+        self._drop("cuModuleUnload", function.module)
 
     def launch(
         self, function: CudaFunction, grid: tuple[int, int], block: tuple[int, ...], packed: bytes
@@ -207,11 +212,7 @@ class CudaApi:
             graph = self._ask("cuStreamEndCapture", self._stream)
         made = self._ask("cuGraphInstantiate", graph, 0)
         self._ask("cuGraphDestroy", graph)
-        return CudaGraph(int(made), partial(self._drop_graph, made))
-
-    def _drop_graph(self, graph: Any) -> None:
-        if not self._closed:  # else it went with the context
-            self._ask("cuGraphExecDestroy", graph)
+        return CudaGraph(int(made), partial(self._drop, "cuGraphExecDestroy", made))
 
     def launch_graph(self, graph: CudaGraph) -> None:
         """Do the work of a graph."""
@@ -249,7 +250,7 @@ class CudaApi:
 
     def release(self, event: Any) -> None:
         """Release an event."""
-        self._ask("cuEventDestroy", event)
+        self._drop("cuEventDestroy", event)
 
 
 class CudaGraph:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dala.gpu.compute.engines.base import SharedTensor, Storage
 from dala.gpu.compute.engines.webgpu.cuda import dlpack
-from dala.gpu.compute.engines.webgpu.cuda.pinned import PinnedMemory
+from dala.gpu.compute.engines.webgpu.cuda.copies.pinned import PinnedMemory
 from dala.gpu.compute.engines.webgpu.dispatcher import buffer_of
 from dala.gpu.compute.engines.webgpu.pool import DeviceBuffer, PoolSlot
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from dala.errors import DeviceError
 from dala.gpu.compute.engines.cpu.memory import REUSE_FROM, Array, HostMemory, Memory, address_of
-from dala.gpu.compute.engines.webgpu.copying import copy_bytes
+from dala.gpu.compute.engines.webgpu.cuda.copies.threads import copy_bytes
 from dala.gpu.compute.engines.webgpu.cuda.device import CudaCalls
 
 if TYPE_CHECKING:
@@ -137,6 +137,9 @@ class PinnedMemory(HostMemory):
             if sum(self._regions.values()) + size > PINNED_BYTES:
                 raise _Full
         region = _Region(-1, size)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # a system without them
+                region.madvise(mmap.MADV_HUGEPAGE)
         array = np.frombuffer(region, np.uint8)
         address = address_of(array)
         self._owner.call(self._api.register, address, size)

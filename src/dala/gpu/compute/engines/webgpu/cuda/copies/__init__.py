@@ -1,0 +1,1 @@
+"""Copies between the host and the GPU: registered memory, and threads that fill it."""
