@@ -12,6 +12,7 @@ import pytest
 
 from dala.errors import ParameterError
 from dala.media import Scene
+from dala.media.scene import load_scene, scene_to_dict
 from dala.media.scene.nodes.property_types import NumberType
 from dala.media.scene.nodes.text import TextNode
 from dala.media.text.style import TextStyle
@@ -65,3 +66,17 @@ def test_a_text_that_is_wider_than_its_scene_says_so():
         label.width = None
         scene.add_animation(label, "x", 100, -200, 2)
         scene.render(0)
+
+
+def test_a_saved_text_stays_where_its_position_names():
+    with Scene(200, 100, device="cpu") as scene:
+        scene.add_text("7", size=18, position="bottom-right", margin=8)
+        saved = scene_to_dict(scene)
+        assert saved["nodes"][0]["position"] == "bottom-right"
+        with load_scene(saved, "cpu") as again:
+            (label,) = again.nodes.values()
+            label.text = "a longer text"
+            x, y, width, height = label.box
+            assert (x + width, y + height) == (192, 92)
+            label.x = 10
+            assert scene_to_dict(again)["nodes"][0]["position"][0] == 10

@@ -30,6 +30,7 @@ from dala.media.scene.nodes.json_types import JsonData, JsonItem, JsonValue
 from dala.media.scene.nodes.nested import SceneNode
 from dala.media.scene.nodes.node import NotNamed
 from dala.media.scene.nodes.properties import PIP_ARGUMENTS, PairProperty
+from dala.media.scene.nodes.text import TextNode
 from dala.media.scene.nodes.timeline import TimelineNode
 from dala.media.scene.options import frame_rate
 from dala.media.scene.sound.methods import Level
@@ -263,6 +264,10 @@ class _Saver:
                 made[name] = _each(value, self._font) if is_font else item.type.dump(value)
         if "x" in made or "y" in made:
             made["position"] = [made.pop("x", 0), made.pop("y", 0)]
+        moved = node.id in self.scene.followers.links or (node.id, "x") in self.animated
+        place = node.kept_place() if isinstance(node, TextNode) and not moved else None
+        if place and "x" in names:
+            made |= {"position": place} | ({"margin": node.margin} if node.margin else {})
         sized = isinstance(node.PROPERTIES.get("size"), PairProperty)
         if sized and "width" in made and "height" in made:
             made["size"] = [made.pop("width"), made.pop("height")]

@@ -123,6 +123,10 @@ class TextNode(Node):
         elif self._place is not None and properties.keys() & {"text", "scale", *_style_names()}:
             super().update(position=self._place)
 
+    def kept_place(self) -> str | None:
+        """Return the name of its position, unless it was moved since."""
+        return self._place
+
     def move_to(self, x: float, y: float) -> None:
         """Set the position. The same as ``set("position", (x, y))``, and quicker."""
         self._place = None
