@@ -1,6 +1,6 @@
 """Decoded pictures that stay on the GPU: NVDEC, five filters, a torch tensor.
 
-    python3 -m benchmarks.gpu.decoded --out PATH      needs PyAV and torch; torchcodec is a peer
+    python3 -m benchmarks.gpu.decoded --out PATH      needs PyAV and torch; others are peers
     python3 -m benchmarks.gpu.decoded --size 1280x720 another size than 3840x2160
 
 The clip is made first. Rounds are interleaved. The driver counts the bytes of buffers that cross
@@ -13,7 +13,8 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,17 +80,30 @@ def packets_only(path: Path) -> int:
         return sum(1 for _ in source.decode(video=0))
 
 
-def torchcodec(path: Path) -> int:
-    """Decode a clip by torchcodec, to tensors on the GPU, with torch's filters of the same kind."""
+def torchcodec(path: Path) -> Iterable[Any]:
+    """Yield the frames of a clip as torchcodec decodes them: planes on the GPU."""
     from torchcodec.decoders import VideoDecoder
 
+    return iter(VideoDecoder(str(path), device="cuda"))
+
+
+def pynvvideocodec(path: Path) -> Iterable[Any]:
+    """Yield the frames of a clip as PyNvVideoCodec decodes them: planes on the GPU."""
+    import PyNvVideoCodec as nvc  # noqa: N813
+
+    planes = nvc.OutputColorType.RGBP
+    found = nvc.SimpleDecoder(str(path), gpu_id=0, use_device_memory=True, output_color_type=planes)
+    return map(torch.from_dlpack, found)
+
+
+def theirs(frames: Iterable[Any], filtered: bool) -> int:
+    """Take the frames of another decoder, with or without torch's blur and contrast."""
     count = 0
     kernel = torch.ones(3, 1, 7, 7, device="cuda") / 49
-    for frame in VideoDecoder(str(path), device="cuda"):
-        x = frame.float()[None] / 255
-        x = torch.nn.functional.conv2d(x, kernel, padding=3, groups=3)
-        x = torch.clamp(x * 1.1 - 0.05, 0, 1)
-        last = (x * 255).byte()
+    for last in frames:
+        if filtered:
+            x = torch.nn.functional.conv2d(last.float()[None] / 255, kernel, padding=3, groups=3)
+            last = (torch.clamp(x * 1.1 - 0.05, 0, 1) * 255).byte()
         count += 1
     torch.cuda.synchronize()
     assert last.is_cuda
@@ -111,7 +125,13 @@ def main() -> None:
         "dala cuda, NVDEC to RGBA": lambda: decoded_only(path),
         "dala cuda, NVDEC to five filters to a tensor": lambda: ours(path, "cuda"),
         "dala cpu, software to five filters": lambda: ours(path, "cpu"),
-        "torchcodec, blur and contrast": lambda: torchcodec(path),
+        **{
+            f"{peer.__name__}{', blur and contrast' * filtered}": partial(
+                lambda peer, filtered: theirs(peer(path), filtered), peer, filtered
+            )
+            for peer in (torchcodec, pynvvideocodec)
+            for filtered in (False, True)
+        },
     }
     refused: dict[str, str] = {}
     for name, run in list(runs.items()):

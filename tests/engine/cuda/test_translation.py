@@ -10,7 +10,9 @@ import pytest
 from dala.errors import DeviceError
 from dala.gpu.compute.engines.cpu.cache import ObjectCache
 from dala.gpu.compute.engines.webgpu.cuda import ptx as ptx_module
+from dala.gpu.compute.engines.webgpu.cuda.module import WgslModule
 from dala.gpu.compute.engines.webgpu.cuda.ptx import compile_shader
+from dala.gpu.compute.engines.webgpu.cuda.target import GpuTarget
 from tests.engine.cuda.host import Kernel
 
 HEAD = """
@@ -163,3 +165,20 @@ def test_shaders_of_other_kinds_are_refused_by_name_and_place():
     ):
         with pytest.raises(DeviceError, match=expected):
             compile_shader(text, "all", 90)
+
+
+def test_loops_that_ask_for_it_are_unrolled():
+    text = """
+        @group(0) @binding(0) var<storage, read_write> out: array<u32>;
+        @group(0) @binding(1) var<storage, read> a: array<u32>;
+        struct Block { count: u32 }
+        @group(0) @binding(2) var<uniform> p: Block;
+        @compute @workgroup_size(1) fn main(@builtin(workgroup_id) id: vec3<u32>) {
+            var sum = 0u;
+            for (var k = 0u; k < p.count; k += 1u) { sum += a[k]; }
+            out[id.x] = sum;
+        }
+    """
+    for head, hints in (("", 0), ("// Loops are unrolled for CUDA.\n", 1)):
+        assert WgslModule(head + text, GpuTarget(), clamped=False).llvm().count("!llvm") == hints
+        assert "main" in compile_shader(head + text, "none", 75).ptx

@@ -158,7 +158,7 @@ def test_odd_sizes_are_left_to_the_cpu(device, tmp_path, monkeypatch):
     path = tmp_path / "odd.mkv"
     with video.write(path, fps=24, codec="ffv1", device="cpu") as sink:
         sink.write(np.zeros((63, 95, 3), np.uint8))
-    said = "as NVDEC cannot: colors of odd sizes come out wrong"
+    said = "as NVDEC cannot: the colors of odd sizes are wrong"
     with pytest.warns(UserWarning, match=said), video.open(path, device="cuda:7") as reader:
         assert next(reader).pixels.shape == (63, 95, 4)
 

@@ -142,7 +142,7 @@ class VideoInput:
             self._stream = self._pick()
             context = self._stream.codec_context
             if self._hwaccel == "cuda" and (context.width % 2 or context.height % 2):
-                raise self._hardware_refused("colors of odd sizes come out wrong")
+                raise self._hardware_refused("the colors of odd sizes are wrong")
         except BaseException:
             self.close()
             raise

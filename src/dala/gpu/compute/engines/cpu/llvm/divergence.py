@@ -84,7 +84,7 @@ class SampleCorner(NamedTuple):
 
 
 def find_quads(every: Sequence[Statement], program: Program) -> dict[Value, SampleCorner]:
-    """Return the reads of pixels of four bytes that are samples between four pixels."""
+    """Return the reads of pixels of three or four bytes that are samples between four pixels."""
     found: dict[Value, SampleCorner] = {}
     corners: dict[tuple[int, Value, Value], set[int]] = {}
     for v in every:
@@ -92,7 +92,7 @@ def find_quads(every: Sequence[Statement], program: Program) -> dict[Value, Samp
             continue
         arg = program.args[v.attr[0]]
         places = [offset_or_place(a) for a in v.args]
-        if (arg.dtype, arg.channels) == ("u8", 4) and not any(map(is_, places, v.args)):
+        if arg.dtype == "u8" and arg.channels in (3, 4) and not any(map(is_, places, v.args)):
             (x, right), (y, below) = map(_step, places)
             found[v] = SampleCorner(x, y, right + 2 * below)
             corners.setdefault((v.attr[0], x, y), set()).add(right + 2 * below)

@@ -238,28 +238,31 @@ class MaskedLoops(KernelLoops):
         left, top = (self._inside(at, end) for at, end in zip((x, y), ends, strict=True))
         row = f.let(f"mul {kind} {top}, {f.splat('i32', sizes[0], n)}")
         first = f.let(f"add {kind} {row}, {left}")
-        upper = self.inputs[i]
-        lower = f.at(upper, f.let(f"zext i32 {sizes[0]} to i64"), "i32")
+        size = self.program.args[i].channels
+        image, wide_row = self.inputs[i], f.let(f"zext i32 {sizes[0]} to i64")
+        # Of three bytes, two pixels have six, and eight are loaded: none beyond the image.
+        spare = 8 - 2 * size
+        below = f.let(f"sub i64 {f.let(f'mul i64 {wide_row}, {size}')}, {spare}")
+        rows = image, f.at(image, below)
         ahead = self._ahead(quad, i, sizes[0])
         pairs = ["poison", "poison"]
         for lane in range(n):
             one = f.let(f"extractelement {kind} {first}, i64 {lane}")
-            wide = f.let(f"zext i32 {one} to i64")
+            at = f.let(f"mul i64 {f.let(f'zext i32 {one} to i64')}, {size}")
             if ahead and not lane:
-                ahead = f.at(upper, f.let(f"sub i64 {ahead}, {wide}"), "i32")
+                ahead = f.at(image, f.let(f"sub i64 {f.let(f'mul i64 {ahead}, {size}')}, {at}"))
             if ahead and not lane % 4:
                 name = f.module.intrinsic("prefetch.p0", "void", "ptr", "i32", "i32", "i32")
-                f.do(f"call void {name}(ptr {f.at(ahead, wide, 'i32')}, i32 0, i32 3, i32 1)")
-            for k, pointer in enumerate((upper, lower)):
-                two = f.let(f"load i64, ptr {f.at(pointer, wide, 'i32')}, align 1")
+                f.do(f"call void {name}(ptr {f.at(ahead, at)}, i32 0, i32 3, i32 1)")
+            for k, pointer in enumerate(rows):
+                two = f.let(f"load i64, ptr {f.at(pointer, at)}, align 1")
                 pairs[k] = f.let(f"insertelement {pair} {pairs[k]}, i64 {two}, i64 {lane}")
-        both = [f.let(f"bitcast {pair} {p} to <{2 * n} x i32>") for p in pairs]
-        corners = [
-            f.shuffle(f"<{2 * n} x i32>", b, "poison", range(side, 2 * n, 2))
-            for b in both
-            for side in (0, 1)
-        ]
-
+        corners = []
+        for k, p in enumerate(pairs):
+            for side in (0, 1):
+                bits = 8 * (k * spare + side * size)
+                one = f.let(f"lshr {pair} {p}, splat (i64 {bits})") if bits else p
+                corners.append(f.let(f"trunc {pair} {one} to {kind}"))
         beside = [
             f.let(f"icmp ne {kind} {at}, {to}") for at, to in zip((x, y), (left, top), strict=True)
         ]

@@ -155,7 +155,7 @@ class ShaderStatements(ShaderExpressions):
             self.simple()
         self.breaks.pop()
         self.continues.pop()
-        emitter.end(f"br label %{head}")
+        emitter.end(f"br label %{head}{self.module.loop_hint()}")
         emitter.block(done)
         cursor.at = end
 

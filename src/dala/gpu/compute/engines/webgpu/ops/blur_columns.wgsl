@@ -1,5 +1,6 @@
 // Blur the columns and store the result transposed: each invocation computes $run pixels of a
 // column, which become part of a row. The weights are read in quads, for every four rows.
+// Loops are unrolled for CUDA.
 
 struct Block {
     weights: array<vec4<$weight>, $weights>,

@@ -1,6 +1,7 @@
 // Transpose the last two axes of p.layers matrices: (rows, columns) to (columns, rows). A group
 // moves a square of numbers through workgroup memory, so that reads and writes are both
 // along lines. Lines of the square are one number longer, so that columns use different banks.
+// Loops are unrolled for CUDA.
 
 struct Numbers {
     rows: u32,
