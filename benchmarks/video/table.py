@@ -36,11 +36,11 @@ SIGMA = 1.5
 SIZES = {"480p": (854, 480), "720p": (1280, 720), "1080p": (1920, 1080), "4K": (3840, 2160)}
 #: Seconds of the clip of each codec, at these sizes.
 SECONDS = {
-    "h264": (10, 10, 10, 3), "hevc": (10, 10, 3, 1), "vp9": (10, 6, 3, 1), "av1": (10, 10, 10, 3),
+    "h264": (10, 10, 10, 2), "hevc": (10, 6, 3, 1), "vp9": (10, 6, 3, 1), "av1": (10, 10, 10, 2),
     "prores": (10, 4, 2, 0.5),
 }  # fmt: skip
 #: Rows that take longer than these seconds have one round less; frames that SSIM looks at.
-LONG, LOOKED_AT = 3.0, 4
+LONG, LOOKED_AT = 3.0, 3
 #: The container of each codec.
 FORMATS = {"h264": "mp4", "hevc": "mp4", "vp9": "webm", "av1": "mp4", "prores": "mov"}
 

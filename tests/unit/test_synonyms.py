@@ -85,6 +85,7 @@ KINDS = {
         ("shapes", "color", ["fill"]),
         ("shapes", "stroke_width", ["width"]),
         ("codecs", "x265", ["hevc"]),
+        ("codecs", "avc1", ["h264"]),
         ("codecs", "xvid", ["mpeg4"]),
         ("commands", "convert", ["filter"]),
         ("commands", "ffprobe", ["info"]),

@@ -25,6 +25,7 @@ interface Control {
     step?: number;
     choices?: string[];
     unit?: string;
+    label?: string;
     doc?: string;
     /** Why it is fixed; absent if it can be changed. */
     why?: string;

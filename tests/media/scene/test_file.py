@@ -21,7 +21,7 @@ from tests.media.scene.described import PHOTO, SCHEMA, SLOW, pixels, scene
 from tests.media.scene.json_schema import valid
 
 #: Random boxes are often too low for their text.
-pytestmark = pytest.mark.filterwarnings("ignore:set_text. the text .* is cut")
+pytestmark = pytest.mark.filterwarnings("ignore:(set|add)_text. the text .* is cut")
 VERSIONS = Path(__file__).parents[2] / "support" / "versions"
 
 

@@ -15,6 +15,7 @@ from dala.media import Scene
 from dala.media.scene.nodes.property_types import NumberType
 from dala.media.scene.nodes.text import TextNode
 from dala.media.text.style import TextStyle
+from dala.notices import MediaNotice
 
 #: What the scene decides: its blend space, and that letters are at quarter pixels.
 OF_THE_SCENE = ("blend", "subpixel")
@@ -52,3 +53,15 @@ def test_a_text_stays_where_its_position_names():
         label.x = 10
         label.text = "moved"
         assert label.x == 10
+
+
+def test_a_text_that_is_wider_than_its_scene_says_so():
+    with Scene(100, 40, device="cpu") as scene:
+        label = scene.add_text("a text without end", size=18)
+        with pytest.warns(MediaNotice, match="is cut: it is .* wide, and has 100. Set width"):
+            scene.render(0)
+        label.width = 100
+        scene.render(0)
+        label.width = None
+        scene.add_animation(label, "x", 100, -200, 2)
+        scene.render(0)

@@ -70,7 +70,7 @@ h2 { font-size: 12px; font-weight: 600; letter-spacing: .04em; text-transform: u
 .dala.fill { position: fixed; inset: 0; display: block; background: var(--canvas); color: var(--text); }
 .fill .view { position: absolute; inset: 0; }
 .fill canvas, .fill canvas.drawn, .fill img { width: 100%; height: 100%; max-height: none; aspect-ratio: auto; object-fit: contain; background: none; }
-.fill .view > .problem { position: absolute; inset: 16px auto auto 16px; max-width: min(34rem, calc(100% - 32px)); margin: 0; z-index: 1; background: var(--panel); }
+.fill .view > .problem { position: absolute; inset: 16px auto auto 16px; box-sizing: border-box; max-width: min(34rem, calc(100% - 88px)); margin: 0; z-index: 1; background: var(--panel); }
 .fill .side { font-size: 13px; position: absolute; top: 12px; right: 12px; box-sizing: border-box; width: min(300px, calc(100% - 24px));
   max-height: calc(100% - 24px); overflow: auto; padding: 12px 14px 14px; border: 1px solid var(--line); border-radius: 14px;
   background: color-mix(in srgb, var(--panel) 90%, transparent); backdrop-filter: blur(14px); box-shadow: 0 12px 40px #0006; }

@@ -17,6 +17,7 @@ from dala.media.scene.nodes.properties import REQUIRED, Argument, Property
 from dala.media.scene.nodes.times import PLAY_ARGUMENTS
 from dala.media.sources.seconds import to_fraction
 from dala.media.text.style import ALIGNMENTS, DIRECTIONS, OVERFLOWS, WEIGHTS, TextStyle
+from dala.notices import notify
 
 if TYPE_CHECKING:
     from dala.media.sources.seconds import Moment
@@ -162,6 +163,14 @@ class TextNode(Node):
         if not values["text"].strip():
             return None
         made = set_text(values["text"], self._style(values, self.id))
+        room, animator = container_size(self)[0], self.scene.animator
+        wide = values["width"] is None and made.box[0] * values["scale"] > room
+        moves = any(animator.animates(self, name) for name in ("x", "scale", "text"))
+        if wide and not moves and " " in values["text"]:
+            notify(
+                f"add_text: the text {values['text'][:40]!r} is cut: it is {made.box[0]:g} pixels "
+                f"wide, and has {room:g}. Set width, to wrap it, or a smaller size."
+            )
         if made.width and made.height:
             self._live.show(made.pixels, opaque=False)
             left, top = -made.offset[0], -made.offset[1]
