@@ -239,6 +239,25 @@ def test_chain_files(tmp_path):
         dala.web.read_chain(tmp_path / "none.json")
 
 
+def test_chain_files_that_are_nested_too_deep(tmp_path):
+    (tmp_path / "deep.json").write_text("[" * 200_000)
+    with pytest.raises(ParameterError, match=r"deep\.json' is not JSON"):
+        dala.web.export(tmp_path / "deep.json", tmp_path / "page")
+
+
+def test_a_new_folder_appears_whole(tmp_path, monkeypatch):
+    def full(self, target):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
+        patch.setattr("os.replace", full)
+        dala.web.export(["invert"], tmp_path / "page")
+    assert list(tmp_path.iterdir()) == []
+    for _ in range(2):
+        made = dala.web.export(["invert"], tmp_path / "page")
+        assert {str(p.relative_to(made.path)) for p in made.path.rglob("*.*")} == set(made.files)
+
+
 def test_frame_pipelines_export_their_last_filters(tmp_path):
     with FramePipeline(8, 8, device="cpu") as pipeline:
         with pytest.raises(ParameterError, match="at least one filter"):

@@ -98,6 +98,10 @@ def f(px: Pixel, *, n: int = 5, on: bool = True):
             s = s + 0.3
             if n > 4 and i > 6:
                 break
+            if px.b > 0.9:
+                break
+        else:
+            s = s + px.a
         for k in range(n):
             if k > 3:
                 break

@@ -15,7 +15,7 @@ from dala.media.files import load_array
 from dala.media.scene.file.load import named_files
 from dala.media.subtitles import load_subtitles
 from dala.png import encode_png
-from tests.fuzz.fonts import collection, small_font
+from tests.fuzz.fonts import collection, composed, layered, small_font
 from tests.fuzz.target import Target, digest
 
 SRT = (
@@ -237,11 +237,14 @@ class Fonts(Target):
         b"CFF ",
         b"OTTO",
         b"sbix",
+        b"COLR",
+        b"CPAL",
     )
 
     def seeds(self) -> list[bytes]:
         plain = small_font(variable=False)
-        return [plain, collection(plain), small_font(variable=True)]
+        parts = [composed(3, 4), composed(3000, 1), layered(9)]
+        return [plain, collection(plain), small_font(variable=True), *parts]
 
     def read(self, data: bytes) -> str:
         with tempfile.TemporaryDirectory() as folder:

@@ -11,6 +11,7 @@ from PIL import Image
 from dala.errors import CubeError, MissingPackage
 from dala.gpu.compute import Cube, load_cube, save_cube
 from dala.media import gpu, load_lut
+from dala.media.filters.luts import MAX_OCIO_BYTES
 
 SIDE = 5
 
@@ -111,6 +112,15 @@ def test_colors_are_those_of_opencolorio(tmp_path, name, method):
     got = gpu.lut_apply(image, lut=path, method=method, device="cpu")
     assert np.abs(got - wanted).max() < 2e-4
     assert np.abs(wanted - image).max() > 0.05
+
+
+def test_large_files_for_opencolorio_are_not_read(tmp_path):
+    """18 MB took it 8 s, whatever dala.limits said."""
+    pytest.importorskip("PyOpenColorIO", reason="needs the color extra")
+    with (tmp_path / "a.3dl").open("wb") as file:
+        file.truncate(MAX_OCIO_BYTES + 1)
+    with pytest.raises(CubeError, match="has more than 16 MiB"):
+        load_lut(tmp_path / "a.3dl")
 
 
 def test_odd_text_of_a_cube_file(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from dala.arguments import checked_path
+from dala.budget import check_deadline
 from dala.errors import CubeError
 from dala.extras import needing
 from dala.gpu.compute import Cube, load_cube
@@ -29,8 +30,8 @@ _SIDE: Final = 65
 #: The largest input: that of half floats.
 _END: Final = 65504.0
 
-#: Bytes of a file for OpenColorIO at most.
-_MOST_BYTES: Final = 1 << 28
+#: Bytes of a file for OpenColorIO at most, which may take it some seconds in one call.
+MAX_OCIO_BYTES: Final = 1 << 24
 #: What leads to other files, or could stand for that.
 _NAMING: Final = re.compile(rb"<(!doctype|!entity|[\w:.-]*reference\b)", re.IGNORECASE)
 
@@ -97,8 +98,8 @@ def _ocio(path: Path) -> Cube:
     name = repr(str(path))
     if not path.is_file():
         raise CubeError(f"load_lut: {name} cannot be read: there is no such file.")
-    if path.stat().st_size > _MOST_BYTES:
-        raise CubeError(f"load_lut: {name} has more than {_MOST_BYTES >> 20} MiB.")
+    if path.stat().st_size > MAX_OCIO_BYTES:
+        raise CubeError(f"load_lut: {name} has more than {MAX_OCIO_BYTES >> 20} MiB.")
     # OpenColorIO tries all of its formats, whatever the suffix.
     if _NAMING.search(path.read_bytes().replace(b"\0", b"")):
         raise CubeError(f"load_lut: {name} names another table. Give that one, or join them.")
@@ -125,6 +126,7 @@ def _ocio(path: Path) -> Cube:
             _table(rest, side), title, shaper=curve, shaper_min=(low,) * 3, shaper_max=(high,) * 3
         )
     except ocio.Exception as error:
+        check_deadline("load_lut")
         raise CubeError(f"load_lut: OpenColorIO cannot read {name}: {error}") from None
     except UnicodeDecodeError:  # its own message quotes bytes of the file
         raise CubeError(

@@ -78,6 +78,11 @@ class MaskedEmitter(Emitter):
             left = f.let(f"and {flags} {f.let(f'load {flags}, ptr {variable}')}, {rest}")
             f.do(f"store {flags} {left}, ptr {variable}")
 
+    def _scoped(self, block: Block) -> None:
+        outer = self._mask
+        super()._scoped(block)
+        self._mask = outer
+
     def _branch(self, s: If) -> None:
         outer = self._mask
         super()._branch(s)
