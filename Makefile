@@ -28,12 +28,11 @@ demo: $(VENV)/.ready-media
 # In one run with an empty cache a worker reached 1.6 GB.
 ENGINES = tests/engine tests/gpu tests/null
 
-# Tests start hundreds of interpreters. With bytecode, also where PYTHONDONTWRITEBYTECODE is set, each
+# Lint runs while packages and weights are downloaded. Tests start hundreds of interpreters. With bytecode, also where PYTHONDONTWRITEBYTECODE is set, each
 # starts half a second sooner.
 test: $(VENV)/.ready-dev
-	@sh scripts/setup_test_machine.sh
-	@$(VENV)/bin/python -m tests.support.weights
-	@$(MAKE) --no-print-directory lint
+	@(sh scripts/setup_test_machine.sh && $(VENV)/bin/python -m tests.support.weights) & \
+	    $(MAKE) --no-print-directory lint; linted=$$?; wait $$! && exit $$linted
 	@$(VENV)/bin/python -m compileall -q src
 	@status=0; set -x; \
 	    $(VENV)/bin/python -m pytest -n $(WORKERS) --durations=25 $(ENGINES) || status=$$?; \
