@@ -10,6 +10,8 @@ import pytest
 import dala
 from dala.errors import CommandTimeout
 from dala.gpu.compute import buffer_zeros, from_array, kernel
+from dala.gpu.compute.engines.cpu import engine
+from dala.gpu.compute.engines.cpu.llvm.masked import MaskedLoops
 
 PIXELS = {
     "while": """
@@ -226,3 +228,14 @@ def test_samples(shape, turn):
         SAMPLED.run([from_array(array, device=device)], out, params)
         found.append(out.numpy())
     assert np.array_equal(*found)
+
+
+@pytest.mark.parametrize("spare", [-1, 0])
+def test_inputs_with_more_places_than_32_bits_count_are_read_one_by_one(monkeypatch, spare):
+    array = np.random.default_rng(3).integers(0, 256, (6, 11, 4), np.uint8)
+    moved = kernel(SAMPLED.source().replace("* 0.5 +", f"* {0.25 + spare / 8} +"))
+    expected, tried = made("reference", moved, array, "u8"), []
+    monkeypatch.setattr(MaskedLoops, "useful", lambda loops, vector: tried.append(vector))
+    monkeypatch.setattr(engine, "MAX_PLACES", array.size + spare)
+    assert np.array_equal(made("cpu", moved, array, "u8"), expected)
+    assert bool(tried) == (spare == 0)

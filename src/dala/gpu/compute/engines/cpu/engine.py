@@ -6,6 +6,7 @@ done when a runner returns.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
 
 #: The most programs kept compiled in memory. Older ones are reloaded from disk when needed.
 MAX_PROGRAMS: Final = 512
+
+#: Numbers of an input at most whose places vectors of positions count, in 32 bits.
+MAX_PLACES: Final = 1 << 32
 
 #: Estimated work after which code specialized for loop bounds pays for its compilation: for
 #: programs in general, and for programs that run by rows.
@@ -237,7 +241,7 @@ class CPUEngine(Engine):
     ) -> str:
         attributes, layout = self.machine.attributes, geometry.layout
         analysis = self._analysis(program, known) if layout[0] == 1 and not counting else None
-        single = analysis is None and _has_narrow_images(program, geometry)
+        single = analysis is None and _goes_singly(program, geometry)
         machine = None if single else self.machine
         return module_text(program, layout, attributes, known, analysis, machine, counting)
 
@@ -291,9 +295,9 @@ class CPUEngine(Engine):
         known: Mapping[int, int],
         counting: bool = False,
     ) -> Runner:
-        narrow = _has_narrow_images(program, geometry)
+        singly = _goes_singly(program, geometry)
         code = self.code_for(
-            (program.key, geometry.layout, *known.items(), counting, narrow),
+            (program.key, geometry.layout, *known.items(), counting, singly),
             lambda: self._text(program, geometry, known, counting),
             program.name,
             unrolled=bool(known),
@@ -346,10 +350,15 @@ class CPUEngine(Engine):
         self._memory.clear()
 
 
-def _has_narrow_images(program: Program, geometry: Geometry) -> bool:
-    """Return whether any image has no two rows or no two columns: samples load two by two."""
-    shapes = zip(program.args, geometry.shapes, strict=True)
-    return any(a.kind == "image" and min(shape[:2]) < 2 for a, shape in shapes)
+def _goes_singly(program: Program, geometry: Geometry) -> bool:
+    """Return whether vectors of positions cannot read the inputs.
+
+    Samples load two by two, and an image may have no two rows or columns; places in an input are
+    numbers of 32 bits.
+    """
+    shapes = list(zip(program.args, geometry.shapes, strict=True))
+    narrow = any(a.kind == "image" and min(shape[:2]) < 2 for a, shape in shapes)
+    return narrow or any(math.prod(shape) > MAX_PLACES for _, shape in shapes)
 
 
 def _array(storage: Storage) -> Array:

@@ -27,8 +27,6 @@ MAX_STATEMENTS: Final = 8000
 #: and the most in programs whose vectors are twice as long.
 MOST_LOADED: Final = 640
 FEW_LOADED: Final = 160
-
-
 #: How many rows further down pixels are prefetched, as for warps.
 ROWS_AHEAD: Final = 6
 #: Reads that give a place, and the most operations that are done again to foresee one.
